@@ -1,0 +1,49 @@
+# The whole interface to the tooling. Paths are relative, so a clone path may contain spaces.
+PYTHON ?= python3
+HOST ?= 127.0.0.1
+PORT ?= 8000
+BIN := .venv/bin
+
+.PHONY: demo test check lock clean
+
+demo: .venv/installed
+	@$(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
+
+test: check
+	@$(BIN)/python -m pytest
+
+check: .venv/installed-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+# Needs the network; everything else works without once installed.
+lock: .venv/bin/python
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
+		--custom-compile-command "make lock" pyproject.toml -o requirements.lock --quiet
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header \
+		--extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock --quiet
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Gapwatch needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making the virtual environment in .venv …"
+	@$(PYTHON) -m venv .venv || \
+		{ rm -rf .venv; echo "This Python cannot make virtual environments. On Debian: apt-get install python3-venv" >&2; exit 1; }
+
+# The stamps are written last, so an interrupted installation is simply done again.
+.venv/installed: requirements.lock pyproject.toml | .venv/bin/python
+	@echo "Installing the locked packages (about a minute, once) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/installed-dev: requirements-dev.lock .venv/installed
+	@echo "Installing the locked test tools …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+clean:
+	rm -rf .venv .demo .cache

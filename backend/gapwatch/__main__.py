@@ -1,0 +1,3 @@
+from gapwatch.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Users, browser sessions, API keys, roles."""

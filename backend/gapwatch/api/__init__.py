@@ -1,0 +1,1 @@
+"""JSON read and admin routes under /api/v1, and the service's own health."""

@@ -1,0 +1,61 @@
+"""`/healthz`: the process is up. `/readyz`: it can serve, and the workers keep up."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from gapwatch.errors import GapwatchError
+from gapwatch.store import heartbeats, work
+from gapwatch.store.database import Database
+from gapwatch.store.migrate import is_current
+
+# Workers give a sign of life every two seconds.
+WORKER_SILENT_AFTER_S = 20.0
+WORK_LATE_AFTER_S = 60.0
+LEAST_FREE_BYTES = 256 * 1024 * 1024
+
+
+class HealthRoutes:
+    def __init__(self, database: Database, data_dir: Path) -> None:
+        self._database = database
+        self._data_dir = data_dir
+
+    def routes(self) -> list[Route]:
+        return [Route("/healthz", self.healthz), Route("/readyz", self.readyz)]
+
+    async def healthz(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    def readyz(self, _: Request) -> Response:
+        checks = self._checks()
+        ready = all(check["ok"] for check in checks.values())
+        return JSONResponse({"ready": ready, "checks": checks}, 200 if ready else 503)
+
+    def _checks(self) -> dict[str, dict[str, Any]]:
+        free = shutil.disk_usage(self._data_dir if self._data_dir.exists() else "/").free
+        disk = {"ok": free >= LEAST_FREE_BYTES, "free_bytes": free}
+        try:
+            with self._database.transaction() as connection:
+                connection.execute(text("SET LOCAL statement_timeout = '2s'"))
+                silent_s = heartbeats.seconds_since(connection, "worker")
+                lag_s = work.oldest_age_s(connection)
+            migrated = is_current(self._database)
+        except GapwatchError as error:
+            return {"database": {"ok": False, "why": error.detail}, "disk": disk}
+        return {
+            "database": {"ok": True},
+            "migrations": {"ok": migrated},
+            "disk": disk,
+            "worker": {
+                "ok": silent_s is not None and silent_s < WORKER_SILENT_AFTER_S,
+                "silent_s": silent_s,
+            },
+            "work": {"ok": lag_s < WORK_LATE_AFTER_S, "oldest_s": lag_s},
+        }

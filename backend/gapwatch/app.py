@@ -1,0 +1,124 @@
+"""The web application: wires the stages to one ASGI app, and turns every error into one shape."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
+
+from gapwatch.api.health import HealthRoutes
+from gapwatch.errors import Fault, GapwatchError, Invalid, problem
+from gapwatch.ingest.routes import IngestRoutes
+from gapwatch.pages.routes import PageRoutes
+from gapwatch.pages.templates import Pages
+from gapwatch.pipeline import Nudger, make_celery
+from gapwatch.requests import RequestContext
+from gapwatch.settings import Settings
+from gapwatch.store.database import Database, translate
+from gapwatch.store.pool import make_pool
+
+log = structlog.get_logger()
+
+PROBLEM_JSON = "application/problem+json"
+INGEST_CONNECTIONS = 8
+
+
+def make_app(settings: Settings) -> ASGIApp:
+    if settings.database_url is None:
+        raise ValueError("web needs GAPWATCH_DATABASE_URL")
+    database = Database(settings.database_url, pool_size=10, application="gapwatch-web")
+    pool = make_pool(settings.database_url, size=INGEST_CONNECTIONS)
+    nudger = Nudger(make_celery(settings))
+    pages = Pages()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        database.refuse_unsafe_server()
+        await pool.open()
+        try:
+            yield
+        finally:
+            nudger.close()
+            await pool.close()
+            database.close()
+
+    app = FastAPI(
+        title="Gapwatch",
+        lifespan=lifespan,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.router.routes += IngestRoutes(pool, settings.server_secret(), nudger.nudge).routes()
+    app.router.routes += HealthRoutes(database, settings.data_dir).routes()
+    app.router.routes += PageRoutes(database, pages, settings.public_url).routes()
+    _answer_errors(app, pages)
+    return RequestContext(app, https=settings.public_url.startswith("https://"))
+
+
+def _answer_errors(app: FastAPI, pages: Pages) -> None:
+    def answer(request: Request, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+        """problem+json, or the same as a page for a browser outside the API."""
+        wants_html = "text/html" in request.headers.get("accept", "")
+        if wants_html and not request.url.path.startswith("/api/"):
+            return pages.render("error.html", body["status"], headers, problem=body)
+        return JSONResponse(body, body["status"], headers, media_type=PROBLEM_JSON)
+
+    def ours(request: Request, error: Exception) -> Response:
+        error = cast(GapwatchError, error)
+        return answer(request, error.problem(_instance(request)), error.headers)
+
+    def starlettes(request: Request, error: Exception) -> Response:
+        error = cast(HTTPException, error)
+        title = {404: "Not found", 405: "Method not allowed"}.get(error.status_code, str(error.detail))
+        code = title.lower().replace(" ", "-")
+        detail = {
+            404: "There is nothing at this address.",
+            405: "This address does not take this method; the Allow header lists those it does.",
+        }.get(error.status_code, title)
+        body = problem(error.status_code, code, title, detail, _instance(request))
+        return answer(request, body, dict(error.headers or {}))
+
+    def parameters(request: Request, error: Exception) -> Response:
+        faults = [
+            Fault(
+                pointer="/" + "/".join(str(part) for part in fault["loc"]),
+                code=str(fault["type"]).replace("_", "-"),
+                message=str(fault["msg"]),
+            )
+            for fault in cast(RequestValidationError, error).errors()
+        ]
+        invalid = Invalid("A parameter is not valid; `errors` says which.", errors=faults)
+        return answer(request, invalid.problem(_instance(request)))
+
+    def databases(request: Request, error: Exception) -> Response:
+        translated = translate(cast(DBAPIError, error))
+        if isinstance(translated, GapwatchError):
+            return ours(request, translated)
+        return unexpected(request, error)
+
+    def unexpected(request: Request, error: Exception) -> Response:
+        log.exception("unexpected error", error=type(error).__name__)
+        detail = f"The request failed and was logged under the id {request.state.request_id}."
+        return answer(request, GapwatchError(detail).problem(_instance(request)))
+
+    app.add_exception_handler(GapwatchError, ours)
+    app.add_exception_handler(HTTPException, starlettes)
+    app.add_exception_handler(RequestValidationError, parameters)
+    app.add_exception_handler(DBAPIError, databases)
+    # Starlette answers 500 and raises again for the server to log; ours answers and logs once.
+    app.add_exception_handler(Exception, unexpected)
+
+
+def _instance(request: Request) -> str:
+    return f"/requests/{request.state.request_id}"

@@ -1,0 +1,259 @@
+"""The `gapwatch` command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import structlog
+
+from gapwatch import __version__, embedded
+from gapwatch.logs import configure_logs
+from gapwatch.settings import Settings, SettingsError, read_settings, unknown_variables
+
+log = structlog.get_logger()
+
+
+class SpokenError(click.ClickException):
+    """Shown as one sentence, without "Error:" and usage."""
+
+    def show(self, file: Any = None) -> None:
+        click.echo(self.message, err=True, file=file)
+
+
+def settings_from(**overrides: Any) -> Settings:
+    try:
+        settings = read_settings(**overrides)
+    except SettingsError as error:
+        raise SpokenError(str(error)) from None
+    configure_logs(settings)
+    for warning in unknown_variables(os.environ):
+        log.warning(warning)
+    return settings
+
+
+def serving_options(command: Any) -> Any:
+    for option in (
+        click.option("--data-dir", type=click.Path(path_type=Path), help="Where embedded data lives."),
+        click.option("--port", type=int, help="Port to listen on; 0 takes a free one."),
+        click.option("--host", help="Address to listen on."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Gapwatch: what a robot policy loses from simulation to reality, why, and who must know."""
+
+
+@main.command()
+@serving_options
+def serve(host: str | None, port: int | None, data_dir: Path | None) -> None:
+    """Run the whole service on this machine: web, worker, beat, and Postgres and Redis unless given."""
+    _supervise(settings_from(host=host, port=port, data_dir=data_dir), _say_ready)
+
+
+@main.command()
+@serving_options
+def demo(host: str | None, port: int | None, data_dir: Path | None) -> None:
+    """Serve, with the demo fleet in the project `demo` and a sign-in for it."""
+    from gapwatch.demo import load_demo
+
+    _supervise(settings_from(host=host, port=port, data_dir=data_dir), load_demo)
+
+
+def _supervise(settings: Settings, when_ready: Any) -> None:
+    from gapwatch.supervisor import AlreadyRunning, StartFailed, Supervisor
+
+    async def run() -> None:
+        await Supervisor(settings).run(when_ready)
+
+    try:
+        asyncio.run(run())
+    except (AlreadyRunning, StartFailed, embedded.EmbeddedError) as error:
+        raise SpokenError(str(error)) from None
+    log.info("stopped")
+
+
+def _say_ready(settings: Settings) -> None:
+    from gapwatch.store import access
+    from gapwatch.store.database import Database
+
+    click.echo(f"\n  Gapwatch is ready: {settings.public_url}\n")
+    assert settings.database_url is not None  # noqa: S101 - the supervisor set it
+    database = Database(settings.database_url)
+    with database.transaction() as connection:
+        if not access.has_users(connection):
+            click.echo(
+                "  Nobody can sign in yet. Make the first user with\n"
+                "  gapwatch user create --email YOU --password-stdin --project main --role admin\n"
+            )
+    database.close()
+
+
+@main.command()
+@click.option("--fd", type=int, hidden=True, help="Listen on an inherited socket.")
+@click.option("--port", type=int)
+@click.option("--host")
+def web(host: str | None, port: int | None, fd: int | None) -> None:
+    """Run the web part only."""
+    from gapwatch.web import run_web
+
+    run_web(_with_urls(settings_from(host=host, port=port)), fd)
+
+
+@main.command()
+def worker() -> None:
+    """Run a worker only."""
+    from gapwatch.worker import run_worker
+
+    run_worker(_with_urls(settings_from()))
+
+
+@main.command()
+def beat() -> None:
+    """Run the clock that makes workers look for due work."""
+    from gapwatch.worker import run_beat
+
+    run_beat(_with_urls(settings_from()))
+
+
+def _with_urls(settings: Settings) -> Settings:
+    for name in ("database_url", "redis_url"):
+        if getattr(settings, name) is None:
+            raise SpokenError(f"GAPWATCH_{name.upper()} is not set. `gapwatch serve` brings its own.")
+    return settings
+
+
+@contextmanager
+def database_of(settings: Settings) -> Iterator[Any]:
+    """The database a command works on: the given one, the running service's, or the embedded one alone."""
+    from gapwatch.store.database import Database
+    from gapwatch.store.migrate import migrate as run_migrations
+    from gapwatch.supervisor import AlreadyRunning, held_lock, running_service
+
+    running = running_service(settings.data_dir)
+    url = settings.database_url or (running or {}).get("database_url")
+    if url is not None:
+        database = Database(url)
+        try:
+            yield database
+        finally:
+            database.close()
+        return
+    try:
+        with held_lock(settings.data_dir):
+            run_dir = embedded.make_run_dir(embedded.running_as(settings.data_dir))
+            try:
+                with embedded.running(embedded.prepare_postgres(settings.data_dir, run_dir)) as server:
+                    database = Database(server.url)
+                    run_migrations(database)
+                    yield database
+                    database.close()
+            finally:
+                run_dir.rmdir()
+    except AlreadyRunning as error:
+        raise SpokenError(f"{error} Try again in a moment.") from None
+
+
+@main.command()
+@click.option("--data-dir", type=click.Path(path_type=Path))
+@click.argument("revision", default="head")
+def migrate(data_dir: Path | None, revision: str) -> None:
+    """Bring the database to the schema of this release."""
+    from gapwatch.store.migrate import migrate as run_migrations
+
+    with database_of(settings_from(data_dir=data_dir)) as database:
+        run_migrations(database, revision)
+    log.info("database migrated", revision=revision)
+
+
+@main.group()
+def key() -> None:
+    """API keys."""
+
+
+@key.command("create")
+@click.option("--project", required=True)
+@click.option("--scope", type=click.Choice(["ingest", "read", "admin"]), required=True)
+@click.option("--name", default="command line", show_default=True)
+@click.option("--expires-days", type=click.IntRange(1, 3650))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def key_create(
+    project: str, scope: str, name: str, expires_days: int | None, as_json: bool, data_dir: Path | None
+) -> None:
+    """Make an API key and print it, this once. The project is made if it is new."""
+    from gapwatch.access.keys import new_key
+    from gapwatch.store import access
+
+    settings = settings_from(data_dir=data_dir)
+    fresh = new_key(settings.server_secret())
+    expires_at = datetime.now(UTC) + timedelta(days=expires_days) if expires_days else None
+    with database_of(settings) as database, database.transaction() as connection:
+        project_id = access.ensure_project(connection, project)
+        key_id = access.add_key(
+            connection,
+            project_id,
+            name=name,
+            prefix=fresh.prefix,
+            key_hash=fresh.key_hash,
+            scope=scope,
+            expires_at=expires_at,
+        )
+        access.audit(connection, project_id, "command line", "key.created", f"key/{key_id}", scope=scope)
+    if as_json:
+        expires = expires_at.isoformat() if expires_at else None
+        print(json.dumps({"key": fresh.secret, "project": project, "scope": scope, "expires_at": expires}))
+    else:
+        print(fresh.secret)
+
+
+@main.group()
+def user() -> None:
+    """People who sign in."""
+
+
+@user.command("create")
+@click.option("--email", required=True)
+@click.option("--password-stdin", is_flag=True, required=True, help="Read the password from standard input.")
+@click.option("--project", required=True)
+@click.option("--role", type=click.Choice(["viewer", "engineer", "admin"]), required=True)
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def user_create(email: str, password_stdin: bool, project: str, role: str, data_dir: Path | None) -> None:
+    """Make a user, or give an existing one a new password, and a role in a project."""
+    settings = settings_from(data_dir=data_dir)
+    password = sys.stdin.readline().rstrip("\r\n")
+    with database_of(settings) as database:
+        put_person(database, email, password, project, role)
+    print(f"{email} can sign in to project {project} as {role}.")
+
+
+def put_person(database: Any, email: str, password: str, project: str, role: str) -> None:
+    from gapwatch.access.passwords import hash_password
+    from gapwatch.store import access
+
+    try:
+        hashed = hash_password(password)
+    except ValueError as error:
+        raise SpokenError(str(error)) from None
+    with database.transaction() as connection:
+        project_id = access.ensure_project(connection, project)
+        user_id = access.put_user(connection, email, hashed)
+        access.put_member(connection, project_id, user_id, role)
+        access.audit(connection, project_id, "command line", "member.put", f"user/{user_id}", role=role)
+
+
+def new_password() -> str:
+    return "-".join(secrets.token_hex(3) for _ in range(3))

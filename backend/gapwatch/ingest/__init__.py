@@ -1,0 +1,1 @@
+"""Request body into validated episodes, and those into one durable transaction."""

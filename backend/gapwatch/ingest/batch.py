@@ -1,0 +1,83 @@
+"""Splitting a batch into the bytes of its records, so that one bad record cannot take the others with it."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from msgspec import Raw
+
+from gapwatch.errors import BodyTooLarge, Fault, Invalid, MalformedBody
+from gapwatch.ingest.body import NDJSON
+
+MOST_ITEMS = 10_000
+
+_decoder = msgspec.json.Decoder(list[Raw])
+
+
+def split_batch(body: bytes, kind: str) -> list[bytes]:
+    items = _lines(body) if kind == NDJSON else _members(body)
+    if not items:
+        message = "The batch is empty; send at least one episode."
+        raise Invalid(message, errors=[Fault(pointer="", code="empty-batch", message=message)])
+    if len(items) > MOST_ITEMS:
+        message = f"A batch may have at most {MOST_ITEMS} episodes."
+        raise BodyTooLarge(message, errors=[Fault(pointer="", code="too-many-items", message=message)])
+    return items
+
+
+def _lines(body: bytes) -> list[bytes]:
+    return [line for line in body.split(b"\n") if line and not line.isspace()]
+
+
+def _members(body: bytes) -> list[bytes]:
+    try:
+        return [bytes(member) for member in _decoder.decode(body)]
+    except msgspec.ValidationError:
+        message = "A batch is a JSON array of episodes; a single one goes to /episodes."
+        raise Invalid(message, errors=[Fault(pointer="", code="wrong-type", message=message)]) from None
+    except RecursionError:
+        raise MalformedBody("The nesting is too deep.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _members_of_bad_json(body)
+
+
+def _members_of_bad_json(body: bytes) -> list[bytes]:
+    """Python's json writes NaN, which is not JSON. Its parser finds where each member ends all the same."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _malformed("not-utf8", "A body is UTF-8 text.") from None
+    scanner = json.JSONDecoder()
+    blank = " \t\r\n"
+    at = len(text) - len(text.lstrip(blank))
+    if text[at : at + 1] != "[":
+        raise _malformed("malformed-json", "This is not a JSON array.")
+    members: list[bytes] = []
+    at += 1
+    try:
+        while True:
+            while text[at] in blank:
+                at += 1
+            _, end = scanner.raw_decode(text, at)
+            members.append(text[at:end].encode("utf-8"))
+            at = end
+            while text[at] in blank:
+                at += 1
+            if text[at] == "]":
+                break
+            if text[at] != ",":
+                raise ValueError
+            at += 1
+            if len(members) > MOST_ITEMS:
+                break
+    except (ValueError, IndexError, RecursionError):
+        where = len(text[:at].encode("utf-8", "replace"))
+        raise _malformed("malformed-json", f"This is not JSON, from byte {where} on.") from None
+    if text[at] == "]" and text[at + 1 :].strip(blank):
+        raise _malformed("malformed-json", "Something follows the JSON array.")
+    return members
+
+
+def _malformed(code: str, message: str) -> MalformedBody:
+    return MalformedBody(message, errors=[Fault(pointer="", code=code, message=message)])

@@ -1,0 +1,117 @@
+"""Reading a request body within bounds: type, encoding, size and time are checked before memory is spent."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections.abc import Mapping
+
+import zstandard
+from starlette.requests import ClientDisconnect, Request
+
+from gapwatch.errors import BodyTooLarge, MalformedBody, RequestTimeout, UnsupportedMediaType
+
+LARGEST_SINGLE = 1024 * 1024
+LARGEST_BATCH = 20 * 1024 * 1024
+BODY_WITHIN_S = 15.0
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+
+
+def media_type(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
+    """The one declared type, or 415. A charset other than UTF-8 is refused too."""
+    declared = headers.get("content-type", "")
+    kind, _, parameters = declared.partition(";")
+    kind = kind.strip().lower()
+    charset = re.search(r'charset\s*=\s*"?([\w-]+)', parameters, re.IGNORECASE)
+    if kind not in allowed or (charset and charset[1].lower() not in {"utf-8", "utf8"}):
+        raise UnsupportedMediaType(
+            f"Send Content-Type: {' or '.join(allowed)}.", headers={"Accept": ", ".join(allowed)}
+        )
+    return kind
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body, decompressed, at most `limit` bytes of it and within 15 seconds."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in {"identity", "gzip", "zstd", ""}:
+        raise UnsupportedMediaType(
+            "Send Content-Encoding: gzip or zstd, or none.", headers={"Accept-Encoding": "gzip, zstd"}
+        )
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            packed = await _receive(request, limit)
+    except TimeoutError:
+        raise RequestTimeout(
+            f"The body did not arrive within {BODY_WITHIN_S:.0f} s.", headers={"Connection": "close"}
+        ) from None
+    except ClientDisconnect:
+        raise MalformedBody("The connection closed before the body was complete.") from None
+    if encoding == "gzip":
+        return _gunzip(packed, limit)
+    if encoding == "zstd":
+        return _unzstd(packed, limit)
+    return packed
+
+
+async def _receive(request: Request, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _gunzip(packed: bytes, limit: int) -> bytes:
+    """One complete gzip member and nothing behind it, unpacked no further than the limit."""
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        body = unpacker.decompress(packed, limit + 1)
+    except zlib.error:
+        raise MalformedBody("The body is not gzip, although Content-Encoding says so.") from None
+    if len(body) > limit:
+        raise _too_large(limit)
+    if not unpacker.eof:
+        raise MalformedBody("The gzip body ends too early.")
+    if unpacker.unused_data:
+        raise MalformedBody("Something follows the gzip body; send one gzip member.")
+    return body
+
+
+def _unzstd(packed: bytes, limit: int) -> bytes:
+    unpacker = zstandard.ZstdDecompressor(max_window_size=2**23).decompressobj()
+    # Fed in small pieces: a bomb is noticed after at most one piece beyond the limit.
+    chunks: list[bytes] = []
+    size = 0
+    view = memoryview(packed)
+    try:
+        for start in range(0, len(view), 4096):
+            if unpacker.eof:
+                raise MalformedBody("Something follows the zstd body; send one zstd frame.")
+            chunk = unpacker.decompress(view[start : start + 4096])
+            size += len(chunk)
+            if size > limit:
+                raise _too_large(limit)
+            chunks.append(chunk)
+    except zstandard.ZstdError:
+        raise MalformedBody("The body is not zstd, although Content-Encoding says so.") from None
+    if not unpacker.eof:
+        raise MalformedBody("The zstd body ends too early.")
+    if unpacker.unused_data:
+        raise MalformedBody("Something follows the zstd body; send one zstd frame.")
+    return b"".join(chunks)
+
+
+def _too_large(limit: int) -> BodyTooLarge:
+    return BodyTooLarge(
+        f"A body may have at most {limit // (1024 * 1024)} MiB; send smaller batches.",
+        headers={"Connection": "close"},
+    )

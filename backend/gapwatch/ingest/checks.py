@@ -1,0 +1,261 @@
+"""Raw bytes of one record into a checked episode, or into everything that is wrong with it.
+
+The common case is one decode and a few comparisons. Only a record that looks odd is looked at closely, and
+only a refused one is explained field by field: the cost of good answers is paid by bad records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import astuple
+
+from gapwatch.errors import Fault
+from gapwatch.ingest.explain import INVISIBLE, MAPS, explain, fault, pointer_part, unreadable
+from gapwatch.record import (
+    DEEPEST,
+    LARGEST_CONTRACT_BYTES,
+    LARGEST_RECORD_BYTES,
+    EpisodeRecord,
+    Failure,
+    Safety,
+)
+from gapwatch.taxonomy import CATEGORIES
+
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+FARTHEST_AHEAD = timedelta(hours=24)
+
+# Names that go into addresses: no separators of a URL.
+ADDRESSABLE = re.compile(r"[^\s/?#%\\]+")
+NAME_FIELDS = ("task", "robot", "site", "session", "pair")
+MOST_KNOWN_CONTRACTS = 1000
+
+_decoder = msgspec.json.Decoder(EpisodeRecord)
+_encoder = msgspec.json.Encoder(order="deterministic")
+_known_contracts: dict[bytes, Raw] = {}
+
+
+class Refused(Exception):
+    """A record that cannot be stored, with every reason found."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(faults[0]["code"])
+        self.faults = faults
+
+    @property
+    def is_malformed(self) -> bool:
+        return self.faults[0]["code"] in {"malformed-json", "not-utf8", "duplicate-key"}
+
+
+def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
+    """The record as an episode ready to store, or Refused."""
+    if len(raw) > LARGEST_RECORD_BYTES:
+        raise Refused([fault("", "record-too-large", "A record may have at most 1 MiB.")])
+    try:
+        record = _decoder.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Refused(explain(raw)) from None
+    if _may_have_duplicate_keys(raw, record):
+        faults = unreadable(raw)
+        if faults:
+            raise Refused(faults)
+    faults = _check_rules(record, now)
+    if record.contract is not UNSET:
+        faults += _check_contract(record)
+    if b"\\u" in raw:
+        faults += _check_escapes(record)
+    if faults:
+        raise Refused(faults)
+    if b"null" in raw:
+        _drop_nulls(record)
+    if b"-0" in raw:
+        _normalise_zeros(record)
+    if not record.id.isascii():
+        record.id = unicodedata.normalize("NFC", record.id)
+    if record.started_at.tzinfo is not UTC:
+        record.started_at = record.started_at.astimezone(UTC)
+    return record
+
+
+def content_hash(record: EpisodeRecord) -> bytes:
+    """Equal for records that say the same, however their JSON was written."""
+    return hashlib.blake2b(_encoder.encode(record), digest_size=16).digest()
+
+
+def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
+    """What types cannot say."""
+    faults: list[Fault] = []
+    if not ADDRESSABLE.fullmatch(record.id) or (not record.id.isascii() and INVISIBLE.search(record.id)):
+        message = "An id has no spaces, control characters or any of / ? # % \\."
+        faults.append(fault("/id", "bad-id", message))
+    deployment = record.deployment
+    if isinstance(deployment, str):
+        if not ADDRESSABLE.fullmatch(deployment) or INVISIBLE.search(deployment):
+            message = "A deployment name has no spaces, control characters or any of / ? # % \\."
+            faults.append(fault("/deployment", "bad-name", message))
+    elif record.domain == "real":
+        faults.append(fault("/deployment", "missing", "A real episode names its deployment."))
+    if record.domain == "sim" and not isinstance(record.simulator, msgspec.Struct):
+        faults.append(fault("/simulator", "missing", "A sim episode names its simulator."))
+    for name in NAME_FIELDS:
+        value = getattr(record, name)
+        if isinstance(value, str) and not value.isalnum() and not _is_clean(value):
+            faults.append(fault(f"/{name}", "bad-name", _BAD_NAME))
+    for versioned, pointer in ((record.policy, "/policy"), (record.simulator, "/simulator")):
+        if isinstance(versioned, msgspec.Struct):
+            for part in ("name", "version"):
+                if not _is_clean(getattr(versioned, part)):
+                    faults.append(fault(f"{pointer}/{part}", "bad-name", _BAD_NAME))
+    if record.started_at < EARLIEST:
+        faults.append(fault("/started_at", "out-of-range", "Times start in the year 2000."))
+    elif record.started_at > now + FARTHEST_AHEAD:
+        message = "This is more than 24 hours ahead of the server; set the sender's clock."
+        faults.append(fault("/started_at", "clock-skew", message))
+    if isinstance(record.failure, Failure):
+        faults += _check_failure(record.failure)
+    if isinstance(record.links, dict):
+        for name, link in record.links.items():
+            if not link.startswith("https://"):
+                message = "A link starts with https://."
+                faults.append(fault(f"/links/{pointer_part(name)}", "bad-link", message))
+    return faults
+
+
+_BAD_NAME = "A name has no control or invisible characters and no space at either end."
+
+
+def _is_clean(name: str) -> bool:
+    return name == name.strip() and not INVISIBLE.search(name)
+
+
+def _check_failure(failure: Failure) -> list[Fault]:
+    if isinstance(failure.category, str) and failure.category not in CATEGORIES:
+        message = f"A category is one of: {', '.join(CATEGORIES)}."
+        return [fault("/failure/category", "unknown-category", message)]
+    return []
+
+
+def _check_contract(record: EpisodeRecord) -> list[Fault]:
+    """Bring the contract to its canonical form, so that equal ones are one. Robots send few, and often."""
+    raw = bytes(record.contract) if isinstance(record.contract, Raw) else b"null"
+    if raw == b"null":
+        record.contract = UNSET
+        return []
+    known = _known_contracts.get(raw)
+    if known is None:
+        known, faults = _canonical_contract(raw)
+        if faults:
+            return faults
+        if len(_known_contracts) >= MOST_KNOWN_CONTRACTS:
+            _known_contracts.clear()
+        _known_contracts[raw] = known
+    record.contract = known
+    return []
+
+
+def _canonical_contract(raw: bytes) -> tuple[Raw, list[Fault]]:
+    if len(raw) > LARGEST_CONTRACT_BYTES:
+        return Raw(), [fault("/contract", "too-large", "A contract may have at most 64 KiB.")]
+    faults = unreadable(raw)
+    if faults:
+        return Raw(), faults
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return Raw(), [
+            fault("/contract", "out-of-range", "The contract holds a number that is out of range.")
+        ]
+    if not isinstance(value, dict):
+        return Raw(), [fault("/contract", "wrong-type", "A contract is a JSON object.")]
+    if _depth(value) > DEEPEST:
+        faults.append(fault("/contract", "too-deep", f"At most {DEEPEST} levels of nesting."))
+    if _contains_nul(value):
+        faults.append(fault("/contract", "nul-character", "U+0000 cannot be stored."))
+    return Raw(_encoder.encode(value)), faults
+
+
+def _may_have_duplicate_keys(raw: bytes, record: EpisodeRecord) -> bool:
+    """Compare the number of `":` in the bytes with the number of keys that were decoded.
+
+    Decoding keeps the last of two equal keys, so a repeated key makes the first number larger. A string that
+    contains the two characters does too, and white space before a colon could hide one: both are "maybe".
+    """
+    if b" :" in raw or b"\t:" in raw or b"\n:" in raw or b"\r:" in raw:
+        return True
+    values = astuple(record)
+    keys = len(values) - values.count(UNSET) + 2  # the record's own, and those of `policy`
+    for name in MAPS:
+        value = getattr(record, name)
+        if value:
+            keys += len(value)
+    if record.simulator:
+        keys += 2
+    for part in (record.failure, record.safety):
+        if part:
+            inner = astuple(part)
+            keys += len(inner) - inner.count(UNSET)
+    if isinstance(record.contract, Raw):
+        # Looked through for repeated keys of its own when it was first seen.
+        keys += bytes(record.contract).count(b'":')
+    return raw.count(b'":') != keys
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(_depth, value), default=0)
+    return 0
+
+
+def _contains_nul(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any("\0" in name or _contains_nul(member) for name, member in value.items())
+    if isinstance(value, list):
+        return any(map(_contains_nul, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def _check_escapes(record: EpisodeRecord) -> list[Fault]:
+    """Postgres stores every character but U+0000, which only an escape can bring."""
+    value = msgspec.to_builtins(record)
+    return [
+        fault(f"/{name}", "nul-character", "U+0000 cannot be stored.")
+        for name, member in value.items()
+        if name != "contract" and _contains_nul(member)
+    ]
+
+
+def _drop_nulls(record: EpisodeRecord) -> None:
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if value is None:
+            setattr(record, name, UNSET)
+        elif isinstance(value, Failure | Safety):
+            for part in value.__struct_fields__:
+                if getattr(value, part) is None:
+                    setattr(value, part, UNSET)
+        elif isinstance(value, dict):
+            setattr(record, name, {key: member for key, member in value.items() if member is not None})
+
+
+def _normalise_zeros(record: EpisodeRecord) -> None:
+    """−0.0 and 0.0 are one value to people and two to a hash."""
+    for name in ("duration_s", "reward"):
+        value = getattr(record, name)
+        if isinstance(value, float):
+            setattr(record, name, value + 0.0)
+    for name in ("metrics", "signals", "conditions", "provenance"):
+        value = getattr(record, name)
+        if isinstance(value, dict):
+            for key, member in value.items():
+                if isinstance(member, float):
+                    value[key] = member + 0.0
+    if isinstance(record.embedding, list):
+        record.embedding = [member + 0.0 for member in record.embedding]

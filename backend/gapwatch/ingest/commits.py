@@ -1,0 +1,61 @@
+"""Group commit: single episodes that arrive at the same moment share one transaction.
+
+Each answer still waits for its own commit. While one transaction is on its way to disk the next group
+gathers, so the busier the service the larger the groups; an idle service commits at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from gapwatch.errors import ServiceUnavailable
+from gapwatch.store.accept import Acceptor, Status
+from gapwatch.store.arrivals import Arrival
+
+LARGEST_GROUP = 500
+MOST_WAITING = 20_000
+
+
+class GroupCommit:
+    def __init__(self, acceptor: Acceptor) -> None:
+        self._acceptor = acceptor
+        self._waiting: list[tuple[Arrival, asyncio.Future[Status]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def store(self, arrival: Arrival) -> Status:
+        if len(self._waiting) >= MOST_WAITING:
+            raise ServiceUnavailable("Too many episodes are waiting to be stored; try again shortly.")
+        future: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self._waiting.append((arrival, future))
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._commit_groups())
+        # A sender that hangs up must not take its group with it.
+        return await asyncio.shield(future)
+
+    async def _commit_groups(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
+            try:
+                statuses = await self._acceptor.store([arrival for arrival, _ in group])
+            except Exception as error:
+                await self._fall_apart(group, error)
+                continue
+            for (_, future), status in zip(group, statuses, strict=True):
+                if not future.done():
+                    future.set_result(status)
+
+    async def _fall_apart(
+        self, group: list[tuple[Arrival, asyncio.Future[Status]]], error: Exception
+    ) -> None:
+        """A group failed. Unless the database is away, one of its episodes is to blame: store each alone."""
+        for arrival, future in group:
+            try:
+                if isinstance(error, ServiceUnavailable) or len(group) == 1:
+                    raise error
+                [status] = await self._acceptor.store([arrival])
+            except Exception as own:
+                if not future.done():
+                    future.set_exception(own)
+            else:
+                if not future.done():
+                    future.set_result(status)

@@ -1,0 +1,66 @@
+"""Which project a request writes to: a key is checked on every request and looked up once a second."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
+from gapwatch.errors import Forbidden, NotSignedIn, ServiceUnavailable
+from gapwatch.store.keys import find_key, touch_key
+from gapwatch.store.pool import Pool
+
+# A revoked key stops working within this time on every process.
+REMEMBER_S = 0.8
+TOUCH_EVERY_S = 60.0
+MOST_REMEMBERED = 10_000
+
+
+class Keyring:
+    def __init__(self, pool: Pool, server_secret: bytes) -> None:
+        self._pool = pool
+        self._server_secret = server_secret
+        self._remembered: dict[str, tuple[float, KeyHolder | None]] = {}
+        self._touched: dict[int, float] = {}
+
+    async def authorize(self, authorization: list[str], scope: str) -> KeyHolder:
+        """The holder of a valid key with the scope. One answer for absent, wrong, revoked and expired."""
+        secret = bearer(authorization[0]) if len(authorization) == 1 else None
+        holder = None
+        if secret is not None:
+            holder = await self._find(secret[:PREFIX_LENGTH])
+            presented = hash_key(self._server_secret, secret)
+            if holder is not None and not holder.is_valid(presented, datetime.now(UTC)):
+                holder = None
+        if holder is None:
+            raise NotSignedIn(
+                "Send a valid API key as `Authorization: Bearer gw_…`.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        if not holder.may(scope):
+            raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
+        return holder
+
+    async def _find(self, prefix: str) -> KeyHolder | None:
+        now = time.monotonic()
+        remembered = self._remembered.get(prefix)
+        if remembered is not None and now - remembered[0] < REMEMBER_S:
+            return remembered[1]
+        try:
+            async with self._pool.connection() as connection:
+                holder = await find_key(connection, prefix)
+                if (
+                    holder is not None
+                    and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S
+                ):
+                    self._touched[holder.key_id] = now
+                    await touch_key(connection, holder)
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise ServiceUnavailable("The database is not answering; try again shortly.") from error
+        if len(self._remembered) >= MOST_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[prefix] = (now, holder)
+        return holder

@@ -1,0 +1,1 @@
+"""HTML routes: one view dataclass a page, rendered on the server."""

@@ -1,0 +1,85 @@
+"""The episode record, version 1, as typed structures: types and sizes are checked while decoding.
+
+Absent (`UNSET`) and null are kept apart only until `checks.py` has counted the keys; from then on a null
+optional field means the same as an absent one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+# Limits, in characters unless said otherwise. They are part of the documented contract with senders.
+LONGEST_NAME = 128
+LONGEST_VALUE = 1024
+LONGEST_NOTE = 4096
+MOST_CONDITIONS = 64
+MOST_METRICS = 64
+MOST_SIGNALS = 256
+MOST_LABELS = 64
+MOST_DIMENSIONS = 4096
+LARGEST_CONTRACT_BYTES = 64 * 1024
+DEEPEST = 32
+LARGEST_RECORD_BYTES = 1024 * 1024
+
+Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
+Value = Annotated[str, Meta(max_length=LONGEST_VALUE)]
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds = Annotated[float, Meta(ge=0)]
+Time = Annotated[datetime, Meta(tz=True)]
+
+
+class VersionedName(Struct, forbid_unknown_fields=True, gc=False):
+    name: Name
+    version: Name
+
+
+class Failure(Struct, forbid_unknown_fields=True, gc=False):
+    phase: Name | None | UnsetType = UNSET
+    labels: Annotated[list[Name], Meta(max_length=MOST_LABELS)] | None | UnsetType = UNSET
+    category: Name | None | UnsetType = UNSET
+    note: Annotated[str, Meta(max_length=LONGEST_NOTE)] | None | UnsetType = UNSET
+
+
+class Safety(Struct, forbid_unknown_fields=True, gc=False):
+    violations: Count | None | UnsetType = UNSET
+    interventions: Count | None | UnsetType = UNSET
+    overrides: Count | None | UnsetType = UNSET
+
+
+class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
+    id: Name
+    domain: Literal["sim", "real"]
+    policy: VersionedName
+    task: Name
+    started_at: Time
+    outcome: Literal["success", "failure", "aborted", "abandoned"]
+    deployment: Name | None | UnsetType = UNSET
+    robot: Name | None | UnsetType = UNSET
+    site: Name | None | UnsetType = UNSET
+    simulator: VersionedName | None | UnsetType = UNSET
+    stage: Literal["offline", "shadow", "supervised", "full"] | None | UnsetType = UNSET
+    duration_s: Seconds | None | UnsetType = UNSET
+    reward: float | None | UnsetType = UNSET
+    metrics: Annotated[dict[Name, float], Meta(max_length=MOST_METRICS)] | None | UnsetType = UNSET
+    conditions: (
+        Annotated[dict[Name, Value | bool | float | None], Meta(max_length=MOST_CONDITIONS)]
+        | None
+        | UnsetType
+    ) = UNSET
+    signals: Annotated[dict[Name, float], Meta(max_length=MOST_SIGNALS)] | None | UnsetType = UNSET
+    failure: Failure | None | UnsetType = UNSET
+    safety: Safety | None | UnsetType = UNSET
+    session: Name | None | UnsetType = UNSET
+    pair: Name | None | UnsetType = UNSET
+    contract: Raw | UnsetType = UNSET
+    embedding: Annotated[list[float], Meta(max_length=MOST_DIMENSIONS)] | None | UnsetType = UNSET
+    links: Annotated[dict[Name, Value], Meta(max_length=MOST_LABELS)] | None | UnsetType = UNSET
+    provenance: (
+        Annotated[dict[Name, Value | bool | Integer | float | None], Meta(max_length=MOST_LABELS)]
+        | None
+        | UnsetType
+    ) = UNSET

@@ -1,0 +1,1 @@
+"""Stored episodes into mergeable numbers."""

@@ -1,0 +1,167 @@
+"""Every setting of the service, read once from the environment and passed down.
+
+`GAPWATCH_NAME` or, for values kept in a file (Docker and Kubernetes secrets), `GAPWATCH_NAME_FILE`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+PREFIX = "GAPWATCH_"
+# Variables of the client package, which may share a shell with the service.
+CLIENT_VARIABLES = {"GAPWATCH_URL", "GAPWATCH_KEY", "GAPWATCH_SPOOL"}
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout: `frontend/` and `migrations/` lie beside `backend/`."""
+
+
+class SettingsError(Exception):
+    """A setting has a bad value; the message names the variable and is meant for a person."""
+
+
+def default_data_dir() -> Path:
+    share = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(share) / "gapwatch"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    database_url: str | None = None
+    redis_url: str | None = None
+    data_dir: Path = Field(default_factory=default_data_dir)
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    base_url: str | None = None
+    secret_key: Annotated[str, Field(min_length=32)] | None = None
+    web_processes: Annotated[int, Field(ge=1, le=64)] = 1
+    worker_processes: Annotated[int, Field(ge=1, le=64)] = 2
+    log_format: Literal["auto", "human", "json"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    part: str = "gapwatch"
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgres_only(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("postgresql://", "postgres://")):
+            raise ValueError("must start with postgresql:// (Postgres is the only database)")
+        return url
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_only(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("must start with redis://, rediss:// or unix://")
+        return url
+
+    @field_validator("base_url")
+    @classmethod
+    def _http_address(cls, url: str | None) -> str | None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return url.rstrip("/") if url else url
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        from_files = InitSettingsSource(settings_cls, _values_from_files(cls.model_fields))
+        return init_settings, env_settings, from_files
+
+    @property
+    def public_url(self) -> str:
+        """Where people and robots reach the service; links in alerts start with it."""
+        return self.base_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def local_url(self) -> str:
+        """Where this machine reaches the service, whatever address it listens on."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def server_secret(self) -> bytes:
+        """The key of every keyed hash; made once in the data directory when none is set."""
+        if self.secret_key is not None:
+            return self.secret_key.encode()
+        path = self.data_dir / "secret-key"
+        if not path.exists():
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_name(f"secret-key.{os.getpid()}")
+            fresh.touch(mode=0o600)
+            fresh.write_text(secrets.token_urlsafe(48))
+            try:
+                # A hard link fails when another process was first: that one's key stands.
+                path.hardlink_to(fresh)
+            except FileExistsError:
+                pass
+            finally:
+                fresh.unlink()
+        return path.read_bytes()
+
+
+def read_settings(**overrides: Any) -> Settings:
+    """The settings of this process; a bad value raises SettingsError with a sentence for a person."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        sentences = [_sentence(dict(fault)) for fault in error.errors(include_input=False)]
+        raise SettingsError(" ".join(sentences)) from None
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """One warning per `GAPWATCH_*` variable that nobody reads, with the likely intended name."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known |= {f"{name}_FILE" for name in known} | CLIENT_VARIABLES
+    warnings = []
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            warnings.append(f"{name} is not a setting and is ignored{hint}")
+    return warnings
+
+
+def _values_from_files(fields: Mapping[str, Any]) -> dict[str, str]:
+    values = {}
+    for name in fields:
+        variable = f"{PREFIX}{name.upper()}"
+        path = os.environ.get(f"{variable}_FILE")
+        if not path:
+            continue
+        if variable in os.environ:
+            raise SettingsError(f"{variable} and {variable}_FILE are both set; keep one of them.")
+        try:
+            values[name] = Path(path).read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{variable}_FILE cannot be read: {error}.") from None
+    return values
+
+
+def _sentence(fault: dict[str, Any]) -> str:
+    name = str(fault["loc"][0]) if fault["loc"] else ""
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{PREFIX}{name.upper()} is wrong: {message[0].lower()}{message[1:]}."

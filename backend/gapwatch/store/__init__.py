@@ -1,0 +1,1 @@
+"""Tables and all the SQL. Stages meet here and nowhere else."""

@@ -1,0 +1,248 @@
+"""Storing episodes: one transaction from unknown names to the work row, committed before the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg import AsyncConnection, errors, sql
+from psycopg.types.json import Jsonb
+from psycopg_pool import PoolTimeout
+
+from gapwatch.errors import DiskFull, ServiceUnavailable
+from gapwatch.store import copy_format as pg
+from gapwatch.store.arrivals import COLUMNS, REFERENCES, Arrival, copy_row, description, registry_row
+from gapwatch.store.pool import Pool
+from gapwatch.store.registry import (
+    COLUMNS as REGISTRY_COLUMNS,
+)
+from gapwatch.store.registry import (
+    UNIQUE,
+    Description,
+    Key,
+    KnownDeployment,
+    Registry,
+    Table,
+    describe_deployments,
+    register,
+)
+
+Status = Literal["accepted", "duplicate", "conflict", "deleted"]
+
+# Nothing was stored when one of these comes; the same transaction may simply run again. A unique violation
+# means that another sender stored the id after we looked: the next look finds it.
+RETRYABLE = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.UniqueViolation,
+    errors.LockNotAvailable,
+)
+MOST_TRIES = 6
+
+COPY = sql.SQL("COPY episodes ({}) FROM STDIN (FORMAT binary)").format(
+    sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
+)
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """A refused record on its way into the quarantine."""
+
+    project_id: int
+    key_prefix: str
+    code: str
+    errors: list[Any]
+    record: bytes
+
+
+class Acceptor:
+    """Stores arrivals; knows what this process has seen registered."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._registry = Registry()
+
+    async def store(
+        self,
+        arrivals: Sequence[Arrival],
+        rejections: Sequence[Rejection] = (),
+        *,
+        all_or_nothing: bool = False,
+    ) -> list[Status]:
+        """One durable transaction. Returns, in order, what became of each arrival.
+
+        With `all_or_nothing` a conflict leaves everything unstored, whatever the other statuses say.
+        """
+        for attempt in range(1, MOST_TRIES + 1):
+            try:
+                async with self._pool.connection() as connection:
+                    return await self._store_once(connection, arrivals, rejections, all_or_nothing)
+            except RETRYABLE as error:
+                if attempt == MOST_TRIES:
+                    raise ServiceUnavailable("Many senders write the same rows; try again.") from error
+                await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter
+            except errors.DiskFull as error:
+                raise DiskFull from error
+            except (psycopg.OperationalError, PoolTimeout) as error:
+                raise ServiceUnavailable("The database is not answering; try again shortly.") from error
+        raise AssertionError("unreachable")
+
+    async def _store_once(
+        self,
+        connection: AsyncConnection,
+        arrivals: Sequence[Arrival],
+        rejections: Sequence[Rejection],
+        all_or_nothing: bool,
+    ) -> list[Status]:
+        statuses: list[Status] = ["accepted"] * len(arrivals)
+        async with connection.transaction():
+            fresh = await _probe(connection, arrivals, statuses)
+            if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
+                return statuses
+            ids: dict[tuple[int, Table, Key], int] = {}
+            deployments: dict[tuple[int, str], KnownDeployment] = {}
+            if fresh:
+                await self._register(connection, fresh, ids)
+                numbered = [(arrival, self._numbers(arrival, ids)) for arrival in fresh]
+                await self._describe(connection, numbered, deployments)
+                await self._copy(connection, numbered, deployments)
+                await _leave_work(connection, fresh)
+            if rejections:
+                await _quarantine(connection, rejections)
+        self._registry.remember(ids, deployments)
+        return statuses
+
+    async def _register(
+        self, connection: AsyncConnection, arrivals: list[Arrival], ids: dict[tuple[int, Table, Key], int]
+    ) -> None:
+        unknown: dict[tuple[int, Table], set[Key]] = {}
+        for arrival in arrivals:
+            for (_, table), key in zip(REFERENCES, arrival.references, strict=True):
+                if key is not None and self._registry.known(arrival.project_id, table, key) is None:
+                    unknown.setdefault((arrival.project_id, table), set()).add(key)
+        order = list(REGISTRY_COLUMNS)
+        for project_id, table in sorted(unknown, key=lambda pair: (pair[0], order.index(pair[1]))):
+            rows = {key: registry_row(table, key) for key in unknown[project_id, table]}
+            found = await register(
+                connection, project_id, table, {row[: UNIQUE[table]]: row for row in rows.values()}
+            )
+            for key, row in rows.items():
+                ids[project_id, table, key] = found[row[: UNIQUE[table]]]
+
+    def _numbers(self, arrival: Arrival, ids: dict[tuple[int, Table, Key], int]) -> list[int | None]:
+        project_id, known = arrival.project_id, self._registry.known
+        return [
+            None if key is None else (known(project_id, table, key) or ids[project_id, table, key])
+            for (_, table), key in zip(REFERENCES, arrival.references, strict=True)
+        ]
+
+    async def _describe(
+        self,
+        connection: AsyncConnection,
+        numbered: list[tuple[Arrival, list[int | None]]],
+        deployments: dict[tuple[int, str], KnownDeployment],
+    ) -> None:
+        """Register deployments, and update one only when a newer episode says something else of it."""
+        changed: dict[int, dict[str, tuple[Any, Description]]] = {}
+        for arrival, numbers in numbered:
+            slug = arrival.deployment
+            if slug is None:
+                continue
+            at = arrival.record.started_at
+            known = self._registry.known_deployment(arrival.project_id, slug)
+            if known is not None and (at <= known.described_at):
+                continue
+            says = description(arrival, numbers)
+            if known is not None and says == known.description:
+                continue
+            newest = changed.setdefault(arrival.project_id, {})
+            if slug not in newest or at > newest[slug][0]:
+                newest[slug] = (at, says)
+        for project_id in sorted(changed):
+            described = await describe_deployments(connection, project_id, changed[project_id])
+            for slug, deployment in described.items():
+                deployments[project_id, slug] = deployment
+
+    async def _copy(
+        self,
+        connection: AsyncConnection,
+        numbered: list[tuple[Arrival, list[int | None]]],
+        deployments: dict[tuple[int, str], KnownDeployment],
+    ) -> None:
+        rows = [pg.HEADER]
+        for arrival, numbers in numbered:
+            slug = arrival.deployment
+            deployment_id = None
+            if slug is not None:
+                place = (arrival.project_id, slug)
+                known = deployments.get(place) or self._registry.known_deployment(*place)
+                assert known is not None  # noqa: S101 - described above
+                deployment_id = known.id
+            rows.append(copy_row(arrival, deployment_id, numbers))
+        rows.append(pg.TRAILER)
+        async with connection.cursor().copy(COPY) as copy:
+            await copy.write(b"".join(rows))
+
+
+async def _probe(
+    connection: AsyncConnection, arrivals: Sequence[Arrival], statuses: list[Status]
+) -> list[Arrival]:
+    """Mark what is already stored or stands twice in this batch; return the rest in the order of its key."""
+    first: dict[tuple[int, str], int] = {}
+    for index, arrival in enumerate(arrivals):
+        place = (arrival.project_id, arrival.id)
+        earlier = first.setdefault(place, index)
+        if earlier != index:
+            same = arrivals[earlier].content_hash == arrival.content_hash
+            statuses[index] = "duplicate" if same else "conflict"
+    by_project: dict[int, list[str]] = {}
+    for project_id, id_ in first:
+        by_project.setdefault(project_id, []).append(id_)
+    for project_id, ids in by_project.items():
+        cursor = await connection.execute(
+            """
+            SELECT id, content_hash, false FROM episodes WHERE project_id = %(p)s AND id = ANY(%(ids)s)
+            UNION ALL
+            SELECT id, content_hash, true FROM episode_revisions
+            WHERE project_id = %(p)s AND id = ANY(%(ids)s) AND ended_by = 'deletion'
+            """,
+            {"p": project_id, "ids": ids},
+            prepare=True,
+        )
+        for id_, stored_hash, deleted in await cursor.fetchall():
+            index = first.pop((project_id, id_))
+            same = bytes(stored_hash) == arrivals[index].content_hash
+            statuses[index] = "deleted" if deleted else ("duplicate" if same else "conflict")
+            # What repeats a stored episode within the batch is judged by the stored one too.
+            for later in range(index + 1, len(arrivals)):
+                if arrivals[later].id == id_ and arrivals[later].project_id == project_id:
+                    same = bytes(stored_hash) == arrivals[later].content_hash
+                    statuses[later] = "deleted" if deleted else ("duplicate" if same else "conflict")
+    return [arrivals[first[place]] for place in sorted(first)]
+
+
+async def _leave_work(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
+    by_project: dict[int, list[str]] = {}
+    for arrival in arrivals:
+        by_project.setdefault(arrival.project_id, []).append(arrival.id)
+    for project_id, ids in by_project.items():
+        await connection.execute(
+            "INSERT INTO work (project_id, kind, episode_ids) VALUES (%s, 'fold', %s)",
+            (project_id, ids),
+            prepare=True,
+        )
+
+
+async def _quarantine(connection: AsyncConnection, rejections: Sequence[Rejection]) -> None:
+    async with connection.cursor() as cursor:
+        await cursor.executemany(
+            """
+            INSERT INTO rejected_records (project_id, key_prefix, code, errors, record)
+            VALUES (%s, %s, %s, %s, %s)
+            """,
+            [(r.project_id, r.key_prefix, r.code, Jsonb(r.errors), r.record) for r in rejections],
+        )

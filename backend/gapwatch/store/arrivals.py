@@ -1,0 +1,199 @@
+"""A checked episode on its way into the table: what it refers to, and its values in COPY format."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from gapwatch.record import EpisodeRecord, VersionedName
+from gapwatch.store import copy_format as pg
+from gapwatch.store.registry import Description, Key, Table
+
+T = TypeVar("T")
+
+# The columns of a COPY row: first the numbers that the registry gives, then the episode's own values.
+REFERENCES: tuple[tuple[str, Table], ...] = (
+    ("policy_id", "policies"),
+    ("task_id", "tasks"),
+    ("simulator_id", "simulators"),
+    ("robot_id", "robots"),
+    ("site_id", "sites"),
+    ("condition_set_id", "condition_sets"),
+    ("number_names_id", "name_sets"),
+    ("signal_names_id", "name_sets"),
+    ("metric_names_id", "name_sets"),
+    ("contract_id", "contracts"),
+)
+VALUES = (
+    *("id", "started_at", "domain", "outcome", "duration_s", "reward", "stage", "session", "pair"),
+    *("failure_phase", "failure_labels", "failure_category", "failure_note"),
+    *("violations", "interventions", "overrides"),
+    *("numbers", "signals", "metrics", "embedding", "links", "provenance", "content_hash"),
+)
+COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *VALUES)
+ROW_START = pg.row_start(len(COLUMNS))
+
+_json = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(slots=True)
+class Arrival:
+    """One episode to be stored. `references` are keys in the order of REFERENCES, None where not given."""
+
+    project_id: int
+    record: EpisodeRecord
+    content_hash: bytes
+    references: tuple[Key | None, ...]
+    values: bytes
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def deployment(self) -> str | None:
+        return given(self.record.deployment)
+
+
+def make_arrival(project_id: int, record: EpisodeRecord, content_hash: bytes) -> Arrival:
+    levels: list[tuple[str, str | bool]] = []
+    numbers: dict[str, float] = {}
+    for name, value in (given(record.conditions) or {}).items():
+        if isinstance(value, float):
+            numbers[name] = value
+        elif value is not None:
+            levels.append((name, value))
+    levels.sort()
+    number_names, number_values = _split(numbers)
+    signal_names, signal_values = _split(given(record.signals))
+    metric_names, metric_values = _split(given(record.metrics))
+    contract = record.contract
+    references = (
+        (record.policy.name, record.policy.version),
+        (record.task,),
+        _versioned(record.simulator),
+        _single(record.robot),
+        _single(record.site),
+        tuple(levels) or None,
+        number_names,
+        signal_names,
+        metric_names,
+        (bytes(contract),) if isinstance(contract, Raw) else None,
+    )
+    values = _pack(record, number_values, signal_values, metric_values, content_hash)
+    return Arrival(project_id, record, content_hash, references, values)
+
+
+def copy_row(arrival: Arrival, deployment_id: int | None, references: list[int | None]) -> bytes:
+    return b"".join(
+        (
+            ROW_START,
+            pg.int4(arrival.project_id),
+            pg.int4(deployment_id),
+            *map(pg.int4, references),
+            arrival.values,
+        )
+    )
+
+
+def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
+    """The database row of a registry key: names as they are, sets and contracts with their hash."""
+    if table == "condition_sets":
+        body = _json(dict(key))
+        return _digest(body), body.decode()
+    if table == "name_sets":
+        return _digest(_json(list(key))), list(key)
+    if table == "contracts":
+        return _digest(key[0]), key[0].decode()
+    return key
+
+
+def description(arrival: Arrival, references: list[int | None]) -> Description:
+    policy_id, task_id = cast(int, references[0]), cast(int, references[1])
+    return Description(policy_id, task_id, references[4], given(arrival.record.stage))
+
+
+def given(value: T | None | UnsetType) -> T | None:
+    return None if value is UNSET else value
+
+
+def _versioned(value: VersionedName | None | UnsetType) -> Key | None:
+    return (value.name, value.version) if isinstance(value, VersionedName) else None
+
+
+def _single(value: str | None | UnsetType) -> Key | None:
+    return (value,) if isinstance(value, str) else None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+@lru_cache(maxsize=4096)
+def _sorted_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(names))
+
+
+def _split(numbers: dict[str, float] | None) -> tuple[Key | None, list[float] | None]:
+    """Names in order, and the values in that order: equal sets of names are stored once."""
+    if not numbers:
+        return None, None
+    names = _sorted_names(tuple(numbers))
+    if len(names) == 1:
+        return names, [numbers[names[0]]]
+    return names, list(itemgetter(*names)(numbers))
+
+
+def _pack(
+    record: EpisodeRecord,
+    numbers: list[float] | None,
+    signals: list[float] | None,
+    metrics: list[float] | None,
+    content_hash: bytes,
+) -> bytes:
+    failure, safety = given(record.failure), given(record.safety)
+    links, provenance = given(record.links), given(record.provenance)
+    parts = [
+        pg.text(record.id),
+        pg.timestamptz(record.started_at),
+        pg.word(record.domain),
+        pg.word(record.outcome),
+        pg.float8(given(record.duration_s)),
+        pg.float8(given(record.reward)),
+        pg.word(given(record.stage)),
+        pg.text(given(record.session)),
+        pg.text(given(record.pair)),
+    ]
+    if failure is None:
+        parts.append(pg.NULL * 4)
+    else:
+        parts += (
+            pg.word(given(failure.phase)),
+            pg.text_array(given(failure.labels)),
+            pg.word(given(failure.category)),
+            pg.text(given(failure.note)),
+        )
+    if safety is None:
+        parts.append(pg.NULL * 3)
+    else:
+        parts += (
+            pg.int4(given(safety.violations)),
+            pg.int4(given(safety.interventions)),
+            pg.int4(given(safety.overrides)),
+        )
+    parts += (
+        pg.float8_array(numbers),
+        pg.float8_array(signals),
+        pg.float8_array(metrics),
+        pg.float8_array(given(record.embedding)),
+        pg.jsonb(_json(links) if links else None),
+        pg.jsonb(_json(provenance) if provenance else None),
+        pg.bytea(content_hash),
+    )
+    return b"".join(parts)

@@ -1,0 +1,86 @@
+"""Postgres' binary COPY format for the columns of an episode.
+
+Written by hand because psycopg adapts value by value (measured 2.5 times slower for these 36 columns); the
+format is stable and documented ("COPY: Binary Format").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from struct import Struct, pack
+
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
+NULL = b"\xff\xff\xff\xff"
+
+_int4 = Struct(">ii").pack
+_int8 = Struct(">iq").pack
+_float8 = Struct(">id").pack
+_length = Struct(">i").pack
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_FLOAT8_OID = 701
+_TEXT_OID = 25
+
+
+def row_start(columns: int) -> bytes:
+    return pack(">h", columns)
+
+
+@lru_cache(maxsize=65536)
+def int4(value: int | None) -> bytes:
+    return NULL if value is None else _int4(4, value)
+
+
+def float8(value: float | None) -> bytes:
+    return NULL if value is None else _float8(8, value)
+
+
+def timestamptz(value: datetime) -> bytes:
+    since = value - _EPOCH
+    return _int8(8, (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds)
+
+
+def text(value: str | None) -> bytes:
+    if value is None:
+        return NULL
+    encoded = value.encode()
+    return _length(len(encoded)) + encoded
+
+
+word = lru_cache(maxsize=4096)(text)
+"""`text` for the few words that come again and again: domain, outcome, stage, phase."""
+
+
+def bytea(value: bytes) -> bytes:
+    return _length(len(value)) + value
+
+
+def jsonb(encoded: bytes | None) -> bytes:
+    return NULL if encoded is None else _length(len(encoded) + 1) + b"\x01" + encoded
+
+
+@lru_cache(maxsize=8192)
+def _float8_array_format(count: int) -> Struct:
+    return Struct(">6i" + "id" * count)
+
+
+def float8_array(values: Sequence[float] | None) -> bytes:
+    if values is None:
+        return NULL
+    count = len(values)
+    if count == 0:
+        return pack(">iiii", 12, 0, 0, _FLOAT8_OID)
+    interleaved: list[float] = [8] * (2 * count)
+    interleaved[1::2] = values
+    return _float8_array_format(count).pack(20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1, *interleaved)
+
+
+def text_array(values: Sequence[str] | None) -> bytes:
+    if values is None:
+        return NULL
+    if not values:
+        return pack(">iiii", 12, 0, 0, _TEXT_OID)
+    body = b"".join(map(text, values))
+    return pack(">6i", 20 + len(body), 1, 0, _TEXT_OID, len(values), 1) + body

@@ -1,0 +1,106 @@
+"""Engine, transactions and retries, the same for web and worker.
+
+One request or task is one transaction, committed before the answer. A process makes its own `Database`
+after forking: a connection shared by two processes breaks both.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import sqlalchemy
+from psycopg import errors as postgres_errors
+from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
+
+from gapwatch.errors import DiskFull, ServiceUnavailable
+
+T = TypeVar("T")
+
+# A transaction that met one of these changed nothing and may simply run again.
+RETRYABLE = (postgres_errors.SerializationFailure, postgres_errors.DeadlockDetected)
+MOST_TRIES = 5
+
+# Applied to every session, whoever configured the server: an answer means the commit is on disk.
+SESSION_OPTIONS = {
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "30s",
+}
+
+
+def session_options(statement_timeout_s: int) -> str:
+    options = SESSION_OPTIONS | {"statement_timeout": f"{statement_timeout_s}s"}
+    return " ".join(f"-c {name}={value}" for name, value in options.items())
+
+
+class Database:
+    def __init__(
+        self, url: str, *, pool_size: int = 5, statement_timeout_s: int = 30, application: str = "gapwatch"
+    ) -> None:
+        self.url = url
+        self.engine = create_engine(
+            make_url(url).set(drivername="postgresql+psycopg"),
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_timeout=5,
+            # After a restart of Postgres every pooled connection is dead; pinging finds out in time.
+            pool_pre_ping=True,
+            connect_args={
+                "connect_timeout": 5,
+                "keepalives_idle": 30,
+                "application_name": application,
+                "options": session_options(statement_timeout_s),
+            },
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One transaction; faults of the server come out as our own 503 and 507."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise translate(error) from error
+        except TimeoutError as error:
+            raise ServiceUnavailable("All database connections are busy; try again shortly.") from error
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Run a whole transaction, again if another one got in its way or the server went away."""
+        for attempt in range(1, MOST_TRIES + 1):
+            try:
+                with self.engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                conflict = isinstance(error.orig, RETRYABLE)
+                lost_once = error.connection_invalidated and attempt == 1
+                if attempt == MOST_TRIES or not (conflict or lost_once):
+                    raise translate(error) from error
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
+            except TimeoutError as error:
+                raise ServiceUnavailable("All database connections are busy; try again shortly.") from error
+        raise AssertionError("unreachable")
+
+    def refuse_unsafe_server(self) -> None:
+        """Acknowledged means on disk, so a server without fsync is not one we can promise on."""
+        with self.transaction() as connection:
+            fsync = connection.execute(sqlalchemy.text("SHOW fsync")).scalar_one()
+        if fsync != "on":
+            raise ServiceUnavailable("Postgres runs with fsync=off: acknowledged episodes could be lost.")
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def translate(error: DBAPIError) -> Exception:
+    """The service's own error for a fault of the server; anything else stays what it is."""
+    if isinstance(error.orig, postgres_errors.DiskFull):
+        return DiskFull()
+    if isinstance(error, OperationalError) or error.connection_invalidated:
+        return ServiceUnavailable("The database is not answering; try again shortly.")
+    return error

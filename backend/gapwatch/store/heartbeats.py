@@ -1,0 +1,20 @@
+"""Signs of life of the parts, written by their rounds and read by `/readyz`."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from gapwatch.store.tables.work import Heartbeat
+
+
+def beat(connection: Connection, part: str) -> None:
+    statement = insert(Heartbeat).values(part=part, beat_at=func.now())
+    connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_={"beat_at": func.now()}))
+
+
+def seconds_since(connection: Connection, part: str) -> float | None:
+    """None when the part never gave a sign."""
+    age = func.extract("epoch", func.now() - Heartbeat.beat_at)
+    value = connection.execute(select(age).where(Heartbeat.part == part)).scalar()
+    return None if value is None else float(value)

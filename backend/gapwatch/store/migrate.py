@@ -1,0 +1,42 @@
+"""Bringing a database to the schema of this release."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import text
+
+from gapwatch.settings import ROOT
+from gapwatch.store.database import Database
+
+# Two `migrate` at once (two containers starting) wait for each other on this advisory lock.
+MIGRATION_LOCK = 0x6A9_3A7C4
+
+
+def alembic_config() -> Config:
+    return Config(toml_file=str(ROOT / "pyproject.toml"))
+
+
+def migrate(database: Database, revision: str = "head") -> None:
+    """Up or down to a revision. A waiting lock gives up after 10 s instead of blocking the service."""
+    config = alembic_config()
+    with database.engine.connect() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(text("SET lock_timeout = '10s'"))
+        connection.execute(text("SET statement_timeout = 0"))
+        connection.commit()
+        config.attributes["connection"] = connection
+        going_down = revision.startswith("-") or revision == "base"
+        (command.downgrade if going_down else command.upgrade)(config, revision)
+        # The session holds the lock; closing it for good releases the lock with it.
+        connection.invalidate()
+
+
+def is_current(database: Database) -> bool:
+    """Whether the database has the schema this release expects."""
+    from alembic.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    head = ScriptDirectory.from_config(alembic_config()).get_current_head()
+    with database.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision() == head

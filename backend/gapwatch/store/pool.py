@@ -1,0 +1,36 @@
+"""The asynchronous connections of the ingest routes."""
+
+from __future__ import annotations
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from gapwatch.store.database import session_options
+
+Pool = AsyncConnectionPool[AsyncConnection]
+
+
+def make_pool(url: str, *, size: int) -> Pool:
+    """Opened by the caller inside its event loop.
+
+    Sequential scans are off: on a fresh table without statistics the planner would scan all of it to look
+    for known ids (measured 68 against 15 µs a row).
+    """
+    options = f"{session_options(statement_timeout_s=15)} -c enable_seqscan=off"
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        timeout=5,
+        open=False,
+        # Postgres may have restarted since the connection was last used.
+        check=AsyncConnectionPool.check_connection,
+        reconnect_timeout=5,
+        kwargs={
+            "autocommit": True,
+            "connect_timeout": 5,
+            "keepalives_idle": 30,
+            "application_name": "gapwatch-ingest",
+            "options": options,
+        },
+    )

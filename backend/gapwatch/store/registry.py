@@ -1,0 +1,157 @@
+"""Numbers for names: policies, tasks, robots, sets of conditions … registered on first sight.
+
+Registration happens in the transaction that stores the episodes. A process remembers what is committed, so
+in the steady state nothing is asked of the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from psycopg import AsyncConnection, sql
+
+# Keys are tuples of what makes an entry unique; ConditionSet, NameSet and Contract are known by their hash.
+Key: TypeAlias = tuple[Any, ...]
+Table: TypeAlias = Literal[
+    "policies", "simulators", "tasks", "robots", "sites", "condition_sets", "name_sets", "contracts"
+]
+
+# Unique columns first, then the others. The order of this table is the order of registration, the same in
+# every transaction, so that two of them never wait for each other in a circle.
+COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
+    "condition_sets": (("content_hash", "bytea"), ("levels", "jsonb")),
+    "contracts": (("content_hash", "bytea"), ("body", "jsonb")),
+    "name_sets": (("content_hash", "bytea"), ("names", "text[]")),
+    "policies": (("name", "text"), ("version", "text")),
+    "robots": (("name", "text"),),
+    "simulators": (("name", "text"), ("version", "text")),
+    "sites": (("name", "text"),),
+    "tasks": (("name", "text"),),
+}
+UNIQUE: dict[Table, int] = {
+    table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()
+}
+# A process that has seen more than this forgets and asks again: names may be as many as episodes.
+MOST_REMEMBERED = 200_000
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a deployment's newest episode says of it."""
+
+    policy_id: int
+    task_id: int
+    site_id: int | None
+    stage: str | None
+
+
+@dataclass
+class KnownDeployment:
+    id: int
+    description: Description
+    described_at: datetime
+
+
+class Registry:
+    """What one process knows to be registered. Filled only after a commit."""
+
+    def __init__(self) -> None:
+        self._ids: dict[tuple[int, Table, Key], int] = {}
+        self._deployments: dict[tuple[int, str], KnownDeployment] = {}
+
+    def known(self, project_id: int, table: Table, key: Key) -> int | None:
+        return self._ids.get((project_id, table, key))
+
+    def known_deployment(self, project_id: int, slug: str) -> KnownDeployment | None:
+        return self._deployments.get((project_id, slug))
+
+    def remember(
+        self,
+        ids: dict[tuple[int, Table, Key], int],
+        deployments: dict[tuple[int, str], KnownDeployment],
+    ) -> None:
+        if len(self._ids) > MOST_REMEMBERED:
+            self._ids.clear()
+        if len(self._deployments) > MOST_REMEMBERED:
+            self._deployments.clear()
+        self._ids |= ids
+        self._deployments |= deployments
+
+
+async def register(
+    connection: AsyncConnection, project_id: int, table: Table, entries: dict[Key, tuple[Any, ...]]
+) -> dict[Key, int]:
+    """The numbers of entries, made where absent. `entries` maps the unique part to the whole row."""
+    columns = COLUMNS[table]
+    unique = columns[: UNIQUE[table]]
+    rows = [entries[key] for key in sorted(entries)]
+    arrays = [list(column) for column in zip(*rows, strict=True)]
+    names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
+    unique_names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in unique)
+    if columns[-1][1] == "text[]":
+        # unnest() would flatten an array of arrays; these few rows are inserted one by one.
+        insert = sql.SQL("INSERT INTO {} (project_id, {}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING").format(
+            sql.Identifier(table), names
+        )
+        for row in rows:
+            await connection.execute(insert, (project_id, *row))
+    else:
+        casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
+        await connection.execute(
+            sql.SQL(
+                "INSERT INTO {} (project_id, {}) SELECT %s, * FROM unnest({}) ON CONFLICT DO NOTHING"
+            ).format(sql.Identifier(table), names, casts),
+            (project_id, *arrays),
+        )
+    casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in unique)
+    cursor = await connection.execute(
+        sql.SQL("SELECT id, {} FROM {} WHERE project_id = %s AND ({}) IN (SELECT * FROM unnest({}))").format(
+            unique_names, sql.Identifier(table), unique_names, casts
+        ),
+        (project_id, *arrays[: len(unique)]),
+    )
+    return {tuple(key): number for number, *key in await cursor.fetchall()}
+
+
+async def describe_deployments(
+    connection: AsyncConnection, project_id: int, newest: dict[str, tuple[datetime, Description]]
+) -> dict[str, KnownDeployment]:
+    """Register deployments, and let the newest episode say what each is doing now."""
+    known = {}
+    for slug in sorted(newest):
+        at, description = newest[slug]
+        cursor = await connection.execute(
+            """
+            INSERT INTO deployments AS d
+                (project_id, slug, policy_id, task_id, site_id, stage, described_at)
+            VALUES (%s, %s, %s, %s, %s, %s, %s)
+            ON CONFLICT (project_id, slug) DO UPDATE SET
+                policy_id = excluded.policy_id, task_id = excluded.task_id,
+                site_id = coalesce(excluded.site_id, d.site_id),
+                stage = coalesce(excluded.stage, d.stage), described_at = excluded.described_at
+                WHERE d.described_at < excluded.described_at AND NOT EXISTS (
+                    SELECT FROM episodes e WHERE e.project_id = d.project_id AND e.deployment_id = d.id
+                    AND e.started_at > excluded.described_at)
+            RETURNING id
+            """,
+            (
+                project_id,
+                slug,
+                description.policy_id,
+                description.task_id,
+                description.site_id,
+                description.stage,
+                at,
+            ),
+        )
+        row = await cursor.fetchone()
+        if row is None:  # an older episode: what stands is newer
+            cursor = await connection.execute(
+                "SELECT id FROM deployments WHERE project_id = %s AND slug = %s", (project_id, slug)
+            )
+            row = await cursor.fetchone()
+        assert row is not None  # noqa: S101 - inserted or found above
+        known[slug] = KnownDeployment(row[0], description, at)
+    return known

@@ -1,0 +1,113 @@
+"""Projects, people, keys, and the trail of who changed what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import DDL, ForeignKey, Identity, Index, LargeBinary, event
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gapwatch.store.tables.schema import (
+    EMPTY_JSON,
+    Base,
+    CreatedAt,
+    ProjectId,
+    RowId,
+    Time,
+    Word,
+    one_of,
+)
+
+ROLES = ("viewer", "engineer", "admin")
+SCOPES = ("ingest", "read", "admin")
+
+
+class Project(Base):
+    __tablename__ = "projects"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    slug: Mapped[Word] = mapped_column(unique=True)
+    name: Mapped[str]
+    # Taxonomy overrides, metric directions, whether aborted episodes count: everything a project decides.
+    options: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
+    created_at: Mapped[CreatedAt]
+
+
+class User(Base):
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    email: Mapped[Word] = mapped_column(unique=True)
+    password_hash: Mapped[str]
+    created_at: Mapped[CreatedAt]
+    disabled_at: Mapped[Time | None]
+
+
+class Member(Base):
+    __tablename__ = "members"
+    __table_args__ = (one_of("role", *ROLES), Index(None, "user_id"))
+
+    project_id: Mapped[ProjectId]
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    role: Mapped[Word]
+
+
+class BrowserSession(Base):
+    """A signed-in browser. Only a hash of the token is kept."""
+
+    __tablename__ = "browser_sessions"
+    __table_args__ = (Index(None, "user_id"),)
+
+    token_hash: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    csrf_token: Mapped[str]
+    created_at: Mapped[CreatedAt]
+    seen_at: Mapped[CreatedAt]
+
+
+class ApiKey(Base):
+    """`gw_` and 32 random bytes; stored as the first letters and a keyed hash."""
+
+    __tablename__ = "api_keys"
+    __table_args__ = (one_of("scope", *SCOPES), Index(None, "prefix", unique=True))
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    name: Mapped[str]
+    prefix: Mapped[Word]
+    key_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    scope: Mapped[Word]
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[Time | None]
+    revoked_at: Mapped[Time | None]
+    last_used_at: Mapped[Time | None]
+
+
+class AuditEntry(Base):
+    """Append-only: a trigger refuses UPDATE and DELETE."""
+
+    __tablename__ = "audit_entries"
+    __table_args__ = (Index(None, "project_id", "subject", "at"),)
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    at: Mapped[CreatedAt]
+    actor: Mapped[Word]
+    action: Mapped[Word]
+    subject: Mapped[Word]
+    details: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
+
+
+event.listen(
+    AuditEntry.__table__,
+    "after_create",
+    DDL(  # type: ignore[no-untyped-call]
+        """
+        CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'audit entries are never changed or deleted'; END $$;
+        CREATE TRIGGER audit_entries_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_entries
+        FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+        """
+    ),
+)

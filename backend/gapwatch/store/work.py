@@ -1,0 +1,66 @@
+"""The queue of record: claiming, finishing and postponing work rows.
+
+A claim is a row lock with SKIP LOCKED, held by the transaction that does the work and deletes the row.
+A killed worker's lock vanishes with its connection, and the row is due again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, select, text, update
+
+from gapwatch.store.tables.work import Work
+
+# A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
+# accepted data. `/readyz` and the log name it.
+LONGEST_PAUSE_S = 300
+
+
+@dataclass(frozen=True)
+class Claim:
+    project_id: int
+    id: int
+    episode_ids: list[str]
+    revision: int
+    sign: int
+
+
+def kinds_due(connection: Connection) -> list[str]:
+    return list(connection.scalars(select(Work.kind).where(Work.due_at <= func.now()).distinct()))
+
+
+def claim(connection: Connection, kind: str, most: int) -> list[Claim]:
+    """Lock up to `most` due rows, oldest first, passing over those another worker holds."""
+    rows = connection.execute(
+        select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
+        .where(Work.kind == kind, Work.due_at <= func.now())
+        .order_by(Work.due_at)
+        .limit(most)
+        .with_for_update(skip_locked=True)
+    )
+    return [Claim(*row) for row in rows]
+
+
+def finish(connection: Connection, claims: list[Claim]) -> None:
+    ids = [claim.id for claim in claims]
+    connection.execute(delete(Work).where(Work.id.in_(ids)))
+
+
+def postpone(connection: Connection, claimed: Claim, error: str) -> None:
+    pause = func.least(LONGEST_PAUSE_S, func.power(2, Work.attempts))
+    connection.execute(
+        update(Work)
+        .where(Work.project_id == claimed.project_id, Work.id == claimed.id)
+        .values(
+            attempts=Work.attempts + 1,
+            due_at=func.now() + pause * text("interval '1 second'"),
+            last_error=error[:1000],
+        )
+    )
+
+
+def oldest_age_s(connection: Connection) -> float:
+    """How long the oldest row has been waiting: the lag of the numbers behind the episodes."""
+    age = func.extract("epoch", func.now() - func.min(Work.created_at))
+    return float(connection.execute(select(func.coalesce(age, 0))).scalar_one())

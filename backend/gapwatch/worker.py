@@ -1,0 +1,95 @@
+"""The Celery worker: tasks by name, each one transaction per step, each safe to run twice."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import structlog
+from celery import Celery
+from celery.platforms import SecurityWarning
+from celery.signals import setup_logging, worker_process_init, worker_process_shutdown
+
+from gapwatch import pipeline
+from gapwatch.logs import configure_logs
+from gapwatch.rollup.fold import fold_due_work
+from gapwatch.settings import Settings
+from gapwatch.store import heartbeats, work
+from gapwatch.store.database import Database
+
+log = structlog.get_logger()
+
+
+class Worker:
+    """The tasks and the database of one worker process.
+
+    Pool processes are forked, and a connection made before a fork is shared by both sides and breaks,
+    so each process opens its own in `worker_process_init`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.celery = pipeline.make_celery(settings)
+        self._database: Database | None = None
+        self._add_tasks()
+        setup_logging.connect(self._configure_logs, weak=False)
+        worker_process_init.connect(self._open, weak=False)
+        worker_process_shutdown.connect(self._close, weak=False)
+
+    @property
+    def database(self) -> Database:
+        if self._database is None:
+            self._open()
+        assert self._database is not None  # noqa: S101 - narrows the type
+        return self._database
+
+    def _add_tasks(self) -> None:
+        @self.celery.task(name=pipeline.FOLD)
+        def fold() -> None:
+            fold_due_work(self.database)
+
+        @self.celery.task(name=pipeline.SWEEP)
+        def sweep() -> None:
+            """Send one message per kind of work that is due, and leave a sign of life."""
+            with self.database.transaction() as connection:
+                heartbeats.beat(connection, "worker")
+                kinds = work.kinds_due(connection)
+            for kind in kinds:
+                self.celery.send_task(pipeline.TASK_OF_WORK[kind], expires=pipeline.SWEEP_EXPIRES_S)
+
+    def _configure_logs(self, **_: Any) -> None:
+        configure_logs(self.settings)
+
+    def _open(self, **_: Any) -> None:
+        if self.settings.database_url is None:
+            raise ValueError("a worker needs GAPWATCH_DATABASE_URL")
+        self._database = Database(self.settings.database_url, pool_size=2, application="gapwatch-worker")
+
+    def _close(self, **_: Any) -> None:
+        if self._database is not None:
+            self._database.close()
+
+
+def run_worker(settings: Settings) -> None:
+    # Celery warns root because of pickle; we accept JSON only.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    celery = Worker(settings).celery
+    celery.start(
+        [
+            "--quiet",
+            "worker",
+            "--pool=prefork",
+            f"--concurrency={settings.worker_processes}",
+            f"--loglevel={settings.log_level}",
+            "--without-gossip",
+            "--without-mingle",
+            # A process that grew is replaced between tasks (kilobytes).
+            "--max-memory-per-child=450000",
+        ]
+    )
+
+
+def run_beat(settings: Settings) -> None:
+    """Beat only ticks; its schedule lives in code, so it keeps no state file."""
+    celery: Celery = Worker(settings).celery
+    celery.Beat(scheduler_cls="celery.beat:Scheduler", loglevel=settings.log_level, quiet=True).run()
