@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -195,29 +194,24 @@ def key_create(
     project: str, scope: str, name: str, expires_days: int | None, as_json: bool, data_dir: Path | None
 ) -> None:
     """Make an API key and print it, this once. The project is made if it is new."""
-    from gapwatch.access.keys import new_key
-    from gapwatch.store import access
+    from gapwatch.accounts import make_key
 
     settings = settings_from(data_dir=data_dir)
-    fresh = new_key(settings.server_secret())
     expires_at = datetime.now(UTC) + timedelta(days=expires_days) if expires_days else None
-    with database_of(settings) as database, database.transaction() as connection:
-        project_id = access.ensure_project(connection, project)
-        key_id = access.add_key(
-            connection,
-            project_id,
-            name=name,
-            prefix=fresh.prefix,
-            key_hash=fresh.key_hash,
+    with database_of(settings) as database:
+        secret = make_key(
+            database,
+            settings.server_secret(),
+            project=project,
             scope=scope,
+            name=name,
             expires_at=expires_at,
         )
-        access.audit(connection, project_id, "command line", "key.created", f"key/{key_id}", scope=scope)
     if as_json:
         expires = expires_at.isoformat() if expires_at else None
-        print(json.dumps({"key": fresh.secret, "project": project, "scope": scope, "expires_at": expires}))
+        print(json.dumps({"key": secret, "project": project, "scope": scope, "expires_at": expires}))
     else:
-        print(fresh.secret)
+        print(secret)
 
 
 @main.group()
@@ -233,27 +227,13 @@ def user() -> None:
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def user_create(email: str, password_stdin: bool, project: str, role: str, data_dir: Path | None) -> None:
     """Make a user, or give an existing one a new password, and a role in a project."""
+    from gapwatch.accounts import put_person
+
     settings = settings_from(data_dir=data_dir)
     password = sys.stdin.readline().rstrip("\r\n")
     with database_of(settings) as database:
-        put_person(database, email, password, project, role)
+        try:
+            put_person(database, email, password, project, role)
+        except ValueError as error:
+            raise SpokenError(str(error)) from None
     print(f"{email} can sign in to project {project} as {role}.")
-
-
-def put_person(database: Any, email: str, password: str, project: str, role: str) -> None:
-    from gapwatch.access.passwords import hash_password
-    from gapwatch.store import access
-
-    try:
-        hashed = hash_password(password)
-    except ValueError as error:
-        raise SpokenError(str(error)) from None
-    with database.transaction() as connection:
-        project_id = access.ensure_project(connection, project)
-        user_id = access.put_user(connection, email, hashed)
-        access.put_member(connection, project_id, user_id, role)
-        access.audit(connection, project_id, "command line", "member.put", f"user/{user_id}", role=role)
-
-
-def new_password() -> str:
-    return "-".join(secrets.token_hex(3) for _ in range(3))

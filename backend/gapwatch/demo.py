@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,10 +11,8 @@ from typing import Any
 import click
 import httpx
 
-from gapwatch.access.keys import new_key
-from gapwatch.cli import new_password, put_person
+from gapwatch.accounts import make_key, put_person
 from gapwatch.settings import Settings
-from gapwatch.store import access
 from gapwatch.store.database import Database
 
 PROJECT = "demo"
@@ -33,21 +32,17 @@ FLEET = (
 def load_demo(settings: Settings) -> None:
     """Called when the service answers. The password is new at every start; the episodes are sent once."""
     assert settings.database_url is not None  # noqa: S101 - the supervisor set it
-    password = new_password()
+    password = "-".join(secrets.token_hex(3) for _ in range(3))
     database = Database(settings.database_url)
     put_person(database, EMAIL, password, PROJECT, "engineer")
-    fresh = new_key(settings.server_secret())
-    with database.transaction() as connection:
-        project_id = access.ensure_project(connection, PROJECT)
-        access.add_key(
-            connection,
-            project_id,
-            name="demo fleet",
-            prefix=fresh.prefix,
-            key_hash=fresh.key_hash,
-            scope="ingest",
-            expires_at=datetime.now(UTC) + timedelta(hours=1),
-        )
+    key = make_key(
+        database,
+        settings.server_secret(),
+        project=PROJECT,
+        scope="ingest",
+        name="demo fleet",
+        expires_at=datetime.now(UTC) + timedelta(hours=1),
+    )
     database.close()
     with httpx.Client(base_url=settings.local_url, trust_env=False, timeout=30) as client:
         episodes = demo_episodes(datetime.now(UTC))
@@ -55,7 +50,7 @@ def load_demo(settings: Settings) -> None:
             answer = client.post(
                 "/api/v1/episodes/batch",
                 json=episodes[start : start + 500],
-                headers={"Authorization": f"Bearer {fresh.secret}"},
+                headers={"Authorization": f"Bearer {key}"},
             )
             answer.raise_for_status()
             click.echo(

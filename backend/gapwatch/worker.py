@@ -7,7 +7,6 @@ from typing import Any
 
 import structlog
 from celery import Celery
-from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_process_init, worker_process_shutdown
 
 from gapwatch import pipeline
@@ -72,7 +71,7 @@ class Worker:
 
 def run_worker(settings: Settings) -> None:
     # Celery warns root because of pickle; we accept JSON only.
-    warnings.filterwarnings("ignore", category=SecurityWarning)
+    warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     celery = Worker(settings).celery
     celery.start(
         [

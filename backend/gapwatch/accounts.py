@@ -1,0 +1,48 @@
+"""Making people and keys, for the command line and the demo."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gapwatch.access.keys import new_key
+from gapwatch.access.passwords import hash_password
+from gapwatch.store import access
+from gapwatch.store.database import Database
+
+ACTOR = "command line"
+
+
+def put_person(database: Database, email: str, password: str, project: str, role: str) -> None:
+    """A user with a role in a project; one who exists gets the new password. ValueError for a bad one."""
+    hashed = hash_password(password)
+    with database.transaction() as connection:
+        project_id = access.ensure_project(connection, project)
+        user_id = access.put_user(connection, email, hashed)
+        access.put_member(connection, project_id, user_id, role)
+        access.audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", role=role)
+
+
+def make_key(
+    database: Database,
+    server_secret: bytes,
+    *,
+    project: str,
+    scope: str,
+    name: str,
+    expires_at: datetime | None = None,
+) -> str:
+    """An API key, returned this once. The project is made if it is new."""
+    fresh = new_key(server_secret)
+    with database.transaction() as connection:
+        project_id = access.ensure_project(connection, project)
+        key_id = access.add_key(
+            connection,
+            project_id,
+            name=name,
+            prefix=fresh.prefix,
+            key_hash=fresh.key_hash,
+            scope=scope,
+            expires_at=expires_at,
+        )
+        access.audit(connection, project_id, ACTOR, "key.created", f"key/{key_id}", scope=scope)
+    return fresh.secret

@@ -1,0 +1,70 @@
+"""One Postgres, one Redis and one running service a session; databases and projects a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from gapwatch import embedded
+from gapwatch.accounts import put_person
+from gapwatch.store.database import Database
+from gapwatch.store.migrate import migrate
+from parts import COUNTER, Project, Service, make_project, reachable, start_service
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory) -> Iterator[Service]:
+    """The service most tests talk to. Tests keep apart by making projects of their own."""
+    service = start_service(reachable(tmp_path_factory.mktemp("service")) / "data")
+    yield service
+    assert service.stop() == 0, service.log
+
+
+@pytest.fixture
+def service_database(service: Service) -> Iterator[Database]:
+    database = Database(service.database_url)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def project(service: Service, service_database: Database) -> Project:
+    return make_project(service, service_database)
+
+
+@pytest.fixture
+def person(service: Service, service_database: Database, project: Project) -> dict[str, str]:
+    """Somebody who can sign in to the project."""
+    who = {"email": f"{project.slug}@example.com", "password": "correct horse battery"}
+    put_person(service_database, who["email"], who["password"], project.slug, "engineer")
+    return who
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory) -> Iterator[embedded.Server]:
+    """A Postgres server without the service, for tests that need databases of their own."""
+    data_dir = reachable(tmp_path_factory.mktemp("postgres"))
+    run_dir = embedded.make_run_dir(embedded.running_as(data_dir))
+    with embedded.running(embedded.prepare_postgres(data_dir, run_dir)) as server:
+        yield server
+    run_dir.rmdir()
+
+
+@pytest.fixture
+def empty_database_url(postgres: embedded.Server) -> Iterator[str]:
+    name = f"test_{next(COUNTER)}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield postgres.url.replace("/gapwatch?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(empty_database_url: str) -> Iterator[Database]:
+    """A database of the test's own, with the schema of this release."""
+    database = Database(empty_database_url)
+    migrate(database)
+    yield database
+    database.close()

@@ -1,0 +1,176 @@
+"""`gapwatch serve` as its users meet it: as a process that is killed, stopped and started again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import psycopg
+import pytest
+
+from gapwatch.store.database import Database
+from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
+
+# How each part is recognised among the supervisor's children.
+PARTS = {
+    "web": "gapwatch web",
+    "worker": "gapwatch worker",
+    "beat": "gapwatch beat",
+    "redis": "redis-server",
+    "postgres": "bin/postgres",
+}
+
+
+@pytest.fixture
+def data_dir(tmp_path) -> Path:
+    # A space in the path is part of every test here.
+    return reachable(tmp_path) / "data of a robot"
+
+
+@pytest.fixture
+def own(data_dir):
+    service = start_service(data_dir)
+    yield service
+    service.stop()
+
+
+def processes_of(service) -> list[psutil.Process]:
+    return [
+        psutil.Process(service.process.pid),
+        *psutil.Process(service.process.pid).children(recursive=True),
+    ]
+
+
+def post_one(service) -> str:
+    database = Database(service.database_url)
+    project = make_project(service, database)
+    record = episode()
+    with project.client() as client:
+        answer = client.post("/episodes", json=record)
+    database.close()
+    assert answer.status_code == 201, answer.text
+    return record["id"]
+
+
+def is_ready(service) -> bool:
+    return httpx.get(f"{service.url}/readyz").status_code == 200
+
+
+def test_page_answers_within_8_seconds_of_an_empty_directory_and_progress_is_shown(data_dir):
+    started = time.monotonic()
+    service = start_service(data_dir)
+    seconds = time.monotonic() - started
+    log = service.log
+    page = httpx.get(f"{service.url}/", follow_redirects=True)
+    service.stop()
+    assert page.status_code == 200
+    assert "Sign in" in page.text
+    assert seconds < 8
+    for step in ("starting Postgres", "started Postgres", "started Redis", "started migrations"):
+        assert step in log
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopping_leaves_no_process_socket_or_lock(data_dir, number):
+    service = start_service(data_dir)
+    post_one(service)
+    run_dir = Path(service.running["run_dir"])
+    processes = processes_of(service)
+    assert service.stop(number) == 0, service.log
+    _, alive = psutil.wait_procs(processes, timeout=2)
+    assert alive == []
+    assert not run_dir.exists()
+    assert sorted(path.name for path in data_dir.iterdir()) == ["postgres", "postgres-password", "secret-key"]
+    assert not (data_dir / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_second_serve_on_the_same_directory_says_so_and_stops(own):
+    argv = [sys.executable, "-m", "gapwatch", "serve", "--port", "0", "--data-dir", own.data_dir]
+    second = subprocess.run(
+        argv, env=clean_environment(), capture_output=True, text=True, timeout=20, check=False
+    )
+    assert second.returncode == 1
+    assert f"already running on {own.data_dir}" in second.stderr
+    assert str(own.process.pid) in second.stderr
+    assert httpx.get(f"{own.url}/healthz").is_success
+
+
+def test_a_port_in_use_is_named(data_dir):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        argv = [sys.executable, "-m", "gapwatch", "serve", "--port", port, "--data-dir", data_dir]
+        done = subprocess.run(
+            argv, env=clean_environment(), capture_output=True, text=True, timeout=20, check=False
+        )
+    assert done.returncode == 1
+    assert f"Cannot listen on 127.0.0.1 port {port}" in done.stderr
+
+
+def test_killing_the_supervisor_takes_its_children_along_and_the_next_start_heals(data_dir):
+    service = start_service(data_dir)
+    kept = post_one(service)
+    old_run_dir = Path(service.running["run_dir"])
+    processes = processes_of(service)
+    service.stop(signal.SIGKILL)
+    _, alive = psutil.wait_procs(processes, timeout=15)
+    assert alive == []
+    again = start_service(data_dir)
+    try:
+        with psycopg.connect(again.database_url) as connection:
+            assert connection.execute("SELECT id FROM episodes").fetchall() == [(kept,)]
+        assert not old_run_dir.exists()
+        post_one(again)
+    finally:
+        assert again.stop() == 0
+
+
+def test_data_survives_a_restart(data_dir):
+    service = start_service(data_dir)
+    kept = post_one(service)
+    assert service.stop() == 0
+    again = start_service(data_dir)
+    try:
+        with psycopg.connect(again.database_url) as connection:
+            assert connection.execute("SELECT id FROM episodes").fetchall() == [(kept,)]
+    finally:
+        again.stop()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_killed_part_is_started_again(own, part):
+    wait_until(lambda: is_ready(own), what="readiness")
+    [before] = own.children(PARTS[part])
+    os.kill(before, signal.SIGKILL)
+    [after] = wait_until(
+        lambda: [pid for pid in own.children(PARTS[part]) if pid != before], what=f"a new {part}"
+    )
+    assert after != before
+    wait_until(lambda: is_ready(own), 15, what="readiness after the kill")
+    wait_until(lambda: post_one(own), 10, what="an accepted episode")
+    assert "part stopped and is started again" in own.log
+
+
+def test_logs_are_json_lines_that_name_their_part(own):
+    post_one(own)
+    lines = [line for line in own.log.splitlines() if line.strip()]
+    parts = {json.loads(line)["part"] for line in lines if line.startswith("{")}
+    assert {"gapwatch", "web"} <= parts
+    request = next(json.loads(line) for line in lines if '"event": "request"' in line and "episodes" in line)
+    assert request["path"] == "/api/v1/episodes"
+    assert len(request["request_id"]) == 32
+
+
+def test_serving_as_several_web_processes(data_dir):
+    service = start_service(data_dir, GAPWATCH_WEB_PROCESSES="2")
+    try:
+        assert len(wait_until(lambda: service.children("gapwatch web"))) == 2
+        for _ in range(10):
+            assert httpx.get(f"{service.url}/healthz").is_success
+    finally:
+        assert service.stop() == 0
