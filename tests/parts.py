@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -176,3 +177,11 @@ def episode(**fields: Any) -> dict[str, Any]:
         "outcome": "success",
     } | fields
     return {name: value for name, value in record.items() if value is not None}
+
+
+@contextlib.contextmanager
+def signed_in(service: Service, person: dict[str, str]) -> Iterator[httpx.Client]:
+    """A browser without a screen, signed in."""
+    with httpx.Client(base_url=service.url, follow_redirects=True) as browser:
+        assert browser.post("/sign-in", data=person).is_success
+        yield browser
