@@ -37,7 +37,7 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                 assert "3 deployments" in page.text
                 assert "berlin-line-3" in page.text
                 wait_until(
-                    lambda: "of 240" in browser.get("/").text,
+                    lambda: "n 240" in browser.get("/").text,
                     what="the counts: the same in the second run, so nothing was doubled",
                 )
         finally:

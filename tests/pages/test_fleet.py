@@ -19,8 +19,8 @@ def test_each_deployment_shows_both_sides_with_interval_and_n(service, person, p
         page = wait_until(lambda: "263" in (text := browser.get("/").text) and "148" in text and text)
     # Newcombe 1998a, Table I.
     assert "30.8 %" in page
-    assert "[25.5, 36.6], 81 of 263" in page
-    assert "[6.2, 16.0], 15 of 148" in page
+    assert "[25.5, 36.6] n 263" in page
+    assert "[6.2, 16.0] n 148" in page
 
 
 def test_names_of_robots_and_tasks_stay_text(service, person, project):
