@@ -7,10 +7,10 @@ import socket
 import uvicorn
 
 from gapwatch.app import make_app
+from gapwatch.protocol import BoundedProtocol
 from gapwatch.settings import Settings
 
 DRAIN_WITHIN_S = 30
-MOST_CONNECTIONS = 2000
 
 
 def run_web(settings: Settings, fd: int | None = None) -> None:
@@ -20,14 +20,13 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
         port=settings.port,
         # Without uvloop, processes that share a socket stall for tens of milliseconds a request.
         loop="uvloop",
-        http="httptools",
+        http=BoundedProtocol,
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         # Forwarded headers are trusted from nobody: the public address is a setting.
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_WITHIN_S,
     )

@@ -1,0 +1,114 @@
+"""Uvicorn's HTTP protocol with the bounds it does not have: on the time and size of a request's head, and on
+how long a client may go on sending after it was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from gapwatch.errors import problem
+
+HEAD_WITHIN_S = 15.0
+LARGEST_HEAD = 64 * 1024
+LARGEST_URL = 16 * 1024
+# A client that was refused early may finish sending, so that it reads the answer instead of a reset.
+LINGER_S = 2.0
+
+_WORDS = {
+    400: ("malformed-request", "Bad Request", "This is not a valid HTTP request."),
+    408: ("request-timeout", "Request Timeout", "The request did not arrive in time."),
+    414: ("url-too-long", "URI Too Long", "The address is too long."),
+    431: ("headers-too-large", "Request Header Fields Too Large", "The headers are too large."),
+}
+
+
+class _RefusedHead(Exception):
+    """Raised inside the parser to stop it."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._timer: asyncio.TimerHandle | None = None
+        self._in_head = True
+        self._head_bytes = 0
+        self._body_pending = False
+        self._refusal = 400
+        self.url = b""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._start(HEAD_WITHIN_S, self._head_too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        # A connection kept open waits without a clock of ours; its next head starts one.
+        if self._in_head and self._timer is None:
+            self._start(HEAD_WITHIN_S, self._head_too_slow)
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD:
+                self._refusal = 414 if len(self.url) > LARGEST_URL else 431
+                self.send_400_response("")
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > LARGEST_URL:
+            self._refusal = 414
+            raise _RefusedHead
+
+    def on_headers_complete(self) -> None:
+        if sum(len(name) + len(value) for name, value in self.headers) > LARGEST_HEAD:
+            self._refusal = 431
+            raise _RefusedHead
+        self._stop()
+        self._in_head = False
+        self._head_bytes = 0
+        self._body_pending = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._body_pending = False
+        self._in_head = True
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._stop()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._body_pending and not self.transport.is_closing():
+            self._start(LINGER_S, self.transport.close)
+
+    def send_400_response(self, msg: str) -> None:
+        """The errors that never become a request have the service's one shape too."""
+        code, reason, detail = _WORDS[self._refusal]
+        body = json.dumps(problem(self._refusal, code, reason, detail, f"/requests/{uuid.uuid4().hex}"))
+        self.transport.write(
+            f"HTTP/1.1 {self._refusal} {reason}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode()
+        )
+        self._stop()
+        self.transport.close()
+
+    def _head_too_slow(self) -> None:
+        self._timer = None
+        if not self.transport.is_closing():
+            self._refusal = 408
+            self.send_400_response("")
+
+    def _start(self, seconds: float, then: Any) -> None:
+        self._stop()
+        self._timer = self.loop.call_later(seconds, then)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
