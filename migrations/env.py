@@ -1,6 +1,7 @@
 """Runs migrations on the connection that `gapwatch.store.migrate` hands over."""
 
 from alembic import context
+
 from gapwatch.store.tables import Base
 
 config = context.config

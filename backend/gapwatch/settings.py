@@ -47,6 +47,7 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     base_url: str | None = None
     secret_key: Annotated[str, Field(min_length=32)] | None = None
+    ingest_rate: Annotated[float, Field(gt=0)] = 100_000
     web_processes: Annotated[int, Field(ge=1, le=64)] = 1
     worker_processes: Annotated[int, Field(ge=1, le=64)] = 2
     log_format: Literal["auto", "human", "json"] = "auto"
@@ -94,7 +95,7 @@ class Settings(BaseSettings):
     @property
     def public_url(self) -> str:
         """Where people and robots reach the service; links in alerts start with it."""
-        return self.base_url or f"http://{self.host}:{self.port}"
+        return self.base_url or self.local_url
 
     @property
     def local_url(self) -> str:

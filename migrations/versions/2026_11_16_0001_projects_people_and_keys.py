@@ -99,9 +99,7 @@ def upgrade() -> None:
         sa.Column(
             "created_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
-        sa.Column(
-            "seen_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
-        ),
+        sa.Column("seen_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("browser_sessions_user_id_fkey")),
         sa.PrimaryKeyConstraint("token_hash", name=op.f("browser_sessions_pkey")),
     )

@@ -112,9 +112,7 @@ def upgrade() -> None:
             "stage IN ('offline', 'shadow', 'supervised', 'full')", name=op.f("episode_revisions_stage_check")
         ),
         sa.CheckConstraint("duration_s >= 0", name=op.f("episode_revisions_duration_not_negative_check")),
-        sa.CheckConstraint(
-            "interventions >= 0", name=op.f("episode_revisions_interventions_not_negative_check")
-        ),
+        sa.CheckConstraint("interventions >= 0", name=op.f("episode_revisions_interventions_not_negative_check")),
         sa.CheckConstraint("overrides >= 0", name=op.f("episode_revisions_overrides_not_negative_check")),
         sa.CheckConstraint("violations >= 0", name=op.f("episode_revisions_violations_not_negative_check")),
         sa.PrimaryKeyConstraint("project_id", "id", "revision", name=op.f("episode_revisions_pkey")),
@@ -231,9 +229,7 @@ def upgrade() -> None:
         sa.Column("levels", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("condition_sets_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("condition_sets_pkey")),
-        sa.UniqueConstraint(
-            "project_id", "content_hash", name=op.f("condition_sets_project_id_content_hash_key")
-        ),
+        sa.UniqueConstraint("project_id", "content_hash", name=op.f("condition_sets_project_id_content_hash_key")),
     )
     op.create_table(
         "contracts",
@@ -250,7 +246,9 @@ def upgrade() -> None:
         sa.Column("project_id", sa.Integer(), nullable=False),
         sa.Column("id", sa.Integer(), sa.Identity(always=False), nullable=False),
         sa.Column("content_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("kind", sa.Text(collation="C"), nullable=False),
         sa.Column("names", postgresql.ARRAY(sa.Text(collation="C")), nullable=False),
+        sa.CheckConstraint("kind IN ('condition', 'signal', 'metric')", name=op.f("name_sets_kind_check")),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("name_sets_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("name_sets_pkey")),
         sa.UniqueConstraint("project_id", "content_hash", name=op.f("name_sets_project_id_content_hash_key")),
@@ -266,9 +264,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("policies_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("policies_pkey")),
-        sa.UniqueConstraint(
-            "project_id", "name", "version", name=op.f("policies_project_id_name_version_key")
-        ),
+        sa.UniqueConstraint("project_id", "name", "version", name=op.f("policies_project_id_name_version_key")),
     )
     op.create_table(
         "rejected_records",
@@ -284,9 +280,7 @@ def upgrade() -> None:
         sa.Column("code", sa.Text(collation="C"), nullable=False),
         sa.Column("errors", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
         sa.Column("record", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["projects.id"], name=op.f("rejected_records_project_id_fkey")
-        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("rejected_records_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("rejected_records_pkey")),
     )
     op.create_index(
@@ -318,9 +312,7 @@ def upgrade() -> None:
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("simulators_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("simulators_pkey")),
-        sa.UniqueConstraint(
-            "project_id", "name", "version", name=op.f("simulators_project_id_name_version_key")
-        ),
+        sa.UniqueConstraint("project_id", "name", "version", name=op.f("simulators_project_id_name_version_key")),
     )
     op.create_table(
         "sites",

@@ -17,9 +17,7 @@ def upgrade() -> None:
     op.create_table(
         "heartbeats",
         sa.Column("part", sa.Text(collation="C"), nullable=False),
-        sa.Column(
-            "beat_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
-        ),
+        sa.Column("beat_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("part", name=op.f("heartbeats_pkey")),
     )
     op.create_table(
@@ -60,9 +58,7 @@ def upgrade() -> None:
         sa.Column(
             "created_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
-        sa.Column(
-            "due_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
-        ),
+        sa.Column("due_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("last_error", sa.Text(), nullable=True),
         sa.CheckConstraint("kind IN ('fold')", name=op.f("work_kind_check")),

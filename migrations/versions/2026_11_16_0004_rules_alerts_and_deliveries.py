@@ -58,9 +58,7 @@ def upgrade() -> None:
             nullable=False,
         ),
         sa.Column("severity", sa.Text(collation="C"), nullable=False),
-        sa.Column(
-            "channel_ids", postgresql.ARRAY(sa.Integer()), server_default=sa.text("'{}'"), nullable=False
-        ),
+        sa.Column("channel_ids", postgresql.ARRAY(sa.Integer()), server_default=sa.text("'{}'"), nullable=False),
         sa.Column("dry_run", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column(
             "created_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
@@ -87,9 +85,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("silences_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("silences_pkey")),
     )
-    op.create_index(
-        op.f("silences_project_id_ends_at_idx"), "silences", ["project_id", "ends_at"], unique=False
-    )
+    op.create_index(op.f("silences_project_id_ends_at_idx"), "silences", ["project_id", "ends_at"], unique=False)
     op.create_table(
         "alerts",
         sa.Column("project_id", sa.Integer(), nullable=False),
@@ -134,9 +130,7 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("state <> 'resolved'"),
     )
-    op.create_index(
-        op.f("alerts_project_id_opened_at_idx"), "alerts", ["project_id", "opened_at"], unique=False
-    )
+    op.create_index(op.f("alerts_project_id_opened_at_idx"), "alerts", ["project_id", "opened_at"], unique=False)
     op.create_table(
         "alert_transitions",
         sa.Column("project_id", sa.Integer(), nullable=False),
@@ -156,9 +150,7 @@ def upgrade() -> None:
             ["alerts.project_id", "alerts.id"],
             name=op.f("alert_transitions_project_id_alert_id_fkey"),
         ),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["projects.id"], name=op.f("alert_transitions_project_id_fkey")
-        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("alert_transitions_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("alert_transitions_pkey")),
     )
     op.create_index(
@@ -180,14 +172,10 @@ def upgrade() -> None:
         sa.Column(
             "created_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
-        sa.Column(
-            "due_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
-        ),
+        sa.Column("due_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("attempts", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("sent_at", postgresql.TIMESTAMP(timezone=True), nullable=True),
-        sa.CheckConstraint(
-            "state IN ('due', 'sent', 'superseded', 'dead')", name=op.f("deliveries_state_check")
-        ),
+        sa.CheckConstraint("state IN ('due', 'sent', 'superseded', 'dead')", name=op.f("deliveries_state_check")),
         sa.ForeignKeyConstraint(
             ["project_id", "alert_id"],
             ["alerts.project_id", "alerts.id"],
@@ -257,9 +245,7 @@ def upgrade() -> None:
             ["deliveries.project_id", "deliveries.id"],
             name=op.f("delivery_attempts_project_id_delivery_id_fkey"),
         ),
-        sa.ForeignKeyConstraint(
-            ["project_id"], ["projects.id"], name=op.f("delivery_attempts_project_id_fkey")
-        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("delivery_attempts_project_id_fkey")),
         sa.PrimaryKeyConstraint("project_id", "id", name=op.f("delivery_attempts_pkey")),
     )
     op.create_index(

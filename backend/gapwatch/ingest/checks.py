@@ -168,9 +168,7 @@ def _canonical_contract(raw: bytes) -> tuple[Raw, list[Fault]]:
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
-        return Raw(), [
-            fault("/contract", "out-of-range", "The contract holds a number that is out of range.")
-        ]
+        return Raw(), [fault("/contract", "out-of-range", "The contract holds a number that is out of range.")]
     if not isinstance(value, dict):
         return Raw(), [fault("/contract", "wrong-type", "A contract is a JSON object.")]
     if _depth(value) > DEEPEST:

@@ -44,9 +44,7 @@ class GroupCommit:
                 if not future.done():
                     future.set_result(status)
 
-    async def _fall_apart(
-        self, group: list[tuple[Arrival, asyncio.Future[Status]]], error: Exception
-    ) -> None:
+    async def _fall_apart(self, group: list[tuple[Arrival, asyncio.Future[Status]]], error: Exception) -> None:
         """A group failed. Unless the database is away, one of its episodes is to blame: store each alone."""
         for arrival, future in group:
             try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,19 +16,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBody
+from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBody, NotFound
 from gapwatch.ingest.batch import split_batch
 from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, media_type, read_body
 from gapwatch.ingest.checks import Refused, check_record, content_hash
+from gapwatch.ingest.clocks import SenderClock, read_clock
 from gapwatch.ingest.commits import GroupCommit
-from gapwatch.ingest.keyring import Keyring
+from gapwatch.ingest.rates import Buckets
+from gapwatch.keyring import Keyring
 from gapwatch.store.accept import Acceptor, Rejection, Status
 from gapwatch.store.arrivals import Arrival, make_arrival
-from gapwatch.store.pool import Pool
 
+# What is kept of refused records: enough to find the typo, not enough to fill a disk.
 LARGEST_QUARANTINED_BYTES = 64 * 1024
+MOST_QUARANTINED = 100
 # Other requests get their turn after so many records of a batch.
 YIELD_EVERY = 200
+
+NO_SUCH_EPISODE = "There is no episode with this id."
 
 _encode = msgspec.json.Encoder().encode
 
@@ -43,24 +47,31 @@ FAULT_OF_STATUS: dict[Status, tuple[str, str]] = {
 
 
 class IngestRoutes:
-    def __init__(self, pool: Pool, server_secret: bytes, nudge: Callable[[str], None]) -> None:
-        self._acceptor = Acceptor(pool)
-        self._group = GroupCommit(self._acceptor)
-        self._keyring = Keyring(pool, server_secret)
+    def __init__(
+        self, acceptor: Acceptor, keyring: Keyring, buckets: Buckets, nudge: Callable[[str], None]
+    ) -> None:
+        self._acceptor = acceptor
+        self._group = GroupCommit(acceptor)
+        self._keyring = keyring
+        self._buckets = buckets
         self._nudge = nudge
 
     def routes(self) -> list[Route]:
         return [
             Route("/api/v1/episodes", self.post_episode, methods=["POST"]),
             Route("/api/v1/episodes/batch", self.post_batch, methods=["POST"]),
+            Route("/api/v1/episodes/{episode_id}", self.put_episode, methods=["PUT"]),
+            Route("/api/v1/episodes/{episode_id}", self.delete_episode, methods=["DELETE"]),
         ]
 
     async def post_episode(self, request: Request) -> Response:
         holder = await self._authorize(request)
         media_type(request.headers, (JSON,))
+        clock = read_clock(request.headers.get("gapwatch-sent-at"))
         raw = await read_body(request, LARGEST_SINGLE)
+        self._buckets.take(holder.key_id, 1)
         try:
-            arrival = _arrive(holder, raw, datetime.now(UTC))
+            arrival = _arrive(holder, raw, clock)
         except Refused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
         status = await self._group.store(arrival)
@@ -69,32 +80,67 @@ class IngestRoutes:
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
         if status == "accepted":
             self._nudge("fold")
-        body = {"id": arrival.id, "status": status}
+        body = {"id": arrival.id, "status": status} | clock.told()
         return _json(body, 201 if status == "accepted" else 200)
 
     async def post_batch(self, request: Request) -> Response:
         holder = await self._authorize(request)
         kind = media_type(request.headers, (JSON, NDJSON))
+        clock = read_clock(request.headers.get("gapwatch-sent-at"))
         body = await read_body(request, LARGEST_BATCH)
         strict = "handling=strict" in request.headers.get("prefer", "").replace(" ", "").lower()
         items = split_batch(body, kind)
-        outcome = await self._store_batch(holder, items, strict=strict)
+        self._buckets.take(holder.key_id, len(items))
+        outcome = await self._store_batch(holder, items, clock, strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
-        return _json(outcome, 200)
+        return _json(outcome | clock.told(), 200)
 
-    async def _authorize(self, request: Request) -> KeyHolder:
-        return await self._keyring.authorize(request.headers.getlist("authorization"), "ingest")
+    async def put_episode(self, request: Request) -> Response:
+        """Correct a stored episode: the whole record again, under the same id."""
+        holder = await self._authorize(request, "admin")
+        media_type(request.headers, (JSON,))
+        raw = await read_body(request, LARGEST_SINGLE)
+        try:
+            arrival = _arrive(holder, raw, read_clock(None))
+        except Refused as refused:
+            raise _refusal(refused) from None
+        if arrival.id != request.path_params["episode_id"]:
+            message = "The id of the record is not the one of the address."
+            raise Invalid(message, errors=[Fault(pointer="/id", code="other-id", message=message)])
+        change = await self._acceptor.replace(arrival, f"key/{holder.prefix}")
+        if change is None:
+            raise NotFound(NO_SUCH_EPISODE)
+        if change.changed:
+            self._nudge("fold")
+        status = "corrected" if change.changed else "unchanged"
+        return _json({"id": arrival.id, "status": status, "revision": change.revision}, 200)
 
-    async def _store_batch(self, holder: KeyHolder, items: list[bytes], *, strict: bool) -> dict[str, Any]:
-        now = datetime.now(UTC)
+    async def delete_episode(self, request: Request) -> Response:
+        """Take an episode out of every number; the audit trail keeps what it was."""
+        holder = await self._authorize(request, "admin")
+        episode_id = request.path_params["episode_id"]
+        actor = f"key/{holder.prefix}"
+        if "\0" in episode_id or not await self._acceptor.delete(holder.project_id, episode_id, actor):
+            raise NotFound(NO_SUCH_EPISODE)
+        self._nudge("fold")
+        return Response(status_code=204)
+
+    async def _authorize(self, request: Request, scope: str = "ingest") -> KeyHolder:
+        holder = await self._keyring.authorize(request.headers.getlist("authorization"), scope)
+        self._buckets.check(holder.key_id)
+        return holder
+
+    async def _store_batch(
+        self, holder: KeyHolder, items: list[bytes], clock: SenderClock, *, strict: bool
+    ) -> dict[str, Any]:
         arrivals: list[Arrival] = []
         places: list[int] = []
         faults: list[Fault] = []
         rejections: list[Rejection] = []
         for index, raw in enumerate(items):
             try:
-                arrivals.append(_arrive(holder, raw, now))
+                arrivals.append(_arrive(holder, raw, clock))
                 places.append(index)
             except Refused as refused:
                 found = [Fault(**fault, index=index) for fault in refused.faults]
@@ -104,7 +150,8 @@ class IngestRoutes:
                 await asyncio.sleep(0)
         if strict and faults:
             raise _none_stored(len(items), faults, "Nothing was stored: all or nothing was asked for.")
-        statuses = await self._acceptor.store(arrivals, rejections, all_or_nothing=strict)
+        kept = rejections[:MOST_QUARANTINED]
+        statuses = await self._acceptor.store(arrivals, kept, all_or_nothing=strict)
         for place, status in zip(places, statuses, strict=True):
             if status in FAULT_OF_STATUS:
                 code, message = FAULT_OF_STATUS[status]
@@ -126,15 +173,20 @@ class IngestRoutes:
         }
 
     async def _refuse_one(self, holder: KeyHolder, raw: bytes, refused: Refused) -> GapwatchError:
-        if refused.is_malformed:
-            return MalformedBody(refused.faults[0]["message"], errors=refused.faults)
-        await self._acceptor.store([], [_rejection(holder, raw, refused.faults)])
-        return Invalid("The episode was not stored; `errors` says why.", errors=refused.faults)
+        if not refused.is_malformed:
+            await self._acceptor.store([], [_rejection(holder, raw, refused.faults)])
+        return _refusal(refused)
 
 
-def _arrive(holder: KeyHolder, raw: bytes, now: datetime) -> Arrival:
-    record = check_record(raw, now)
-    return make_arrival(holder.project_id, record, content_hash(record))
+def _arrive(holder: KeyHolder, raw: bytes, clock: SenderClock) -> Arrival:
+    record = check_record(raw, clock.now)
+    return make_arrival(holder.project_id, record, content_hash(record), clock.skew_s)
+
+
+def _refusal(refused: Refused) -> GapwatchError:
+    if refused.is_malformed:
+        return MalformedBody(refused.faults[0]["message"], errors=refused.faults)
+    return Invalid("The episode was not stored; `errors` says why.", errors=refused.faults)
 
 
 def _rejection(holder: KeyHolder, raw: bytes, faults: list[Fault]) -> Rejection:

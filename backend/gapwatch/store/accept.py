@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors, sql
@@ -15,7 +15,16 @@ from psycopg_pool import PoolTimeout
 
 from gapwatch.errors import DiskFull, ServiceUnavailable
 from gapwatch.store import copy_format as pg
-from gapwatch.store.arrivals import COLUMNS, REFERENCES, Arrival, copy_row, description, registry_row
+from gapwatch.store import corrections
+from gapwatch.store.arrivals import (
+    COLUMNS,
+    REFERENCES,
+    Arrival,
+    copy_row,
+    description,
+    registry_row,
+    with_revision,
+)
 from gapwatch.store.pool import Pool
 from gapwatch.store.registry import (
     COLUMNS as REGISTRY_COLUMNS,
@@ -30,6 +39,8 @@ from gapwatch.store.registry import (
     describe_deployments,
     register,
 )
+
+T = TypeVar("T")
 
 Status = Literal["accepted", "duplicate", "conflict", "deleted"]
 
@@ -59,6 +70,14 @@ class Rejection:
     record: bytes
 
 
+@dataclass(frozen=True)
+class Change:
+    """What became of a correction."""
+
+    revision: int
+    changed: bool
+
+
 class Acceptor:
     """Stores arrivals; knows what this process has seen registered."""
 
@@ -77,10 +96,35 @@ class Acceptor:
 
         With `all_or_nothing` a conflict leaves everything unstored, whatever the other statuses say.
         """
+        return await self._run(
+            lambda connection: self._store_once(connection, arrivals, rejections, all_or_nothing)
+        )
+
+    async def replace(self, arrival: Arrival, actor: str) -> Change | None:
+        """Correct a stored episode: a new revision, or no change when it says the same. None if absent."""
+        return await self._run(lambda connection: self._replace_once(connection, arrival, actor))
+
+    async def delete(self, project_id: int, episode_id: str, actor: str) -> bool:
+        """Whether there was one. Its id stays taken for ever: a late retry must not bring it back."""
+
+        async def delete_once(connection: AsyncConnection) -> bool:
+            async with connection.transaction():
+                standing = await corrections.standing_revision(connection, project_id, episode_id)
+                if standing is None:
+                    return False
+                await corrections.end_revision(
+                    connection, project_id, episode_id, standing[0], ended_by="deletion", actor=actor
+                )
+                return True
+
+        return await self._run(delete_once)
+
+    async def _run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """One transaction on a connection of the pool, again when another got in its way."""
         for attempt in range(1, MOST_TRIES + 1):
             try:
                 async with self._pool.connection() as connection:
-                    return await self._store_once(connection, arrivals, rejections, all_or_nothing)
+                    return await work(connection)
             except RETRYABLE as error:
                 if attempt == MOST_TRIES:
                     raise ServiceUnavailable("Many senders write the same rows; try again.") from error
@@ -115,6 +159,28 @@ class Acceptor:
                 await _quarantine(connection, rejections)
         self._registry.remember(ids, deployments)
         return statuses
+
+    async def _replace_once(self, connection: AsyncConnection, arrival: Arrival, actor: str) -> Change | None:
+        ids: dict[tuple[int, Table, Key], int] = {}
+        deployments: dict[tuple[int, str], KnownDeployment] = {}
+        async with connection.transaction():
+            standing = await corrections.standing_revision(connection, arrival.project_id, arrival.id)
+            if standing is None:
+                return None
+            revision, stored_hash = standing
+            if stored_hash == arrival.content_hash:
+                return Change(revision, changed=False)
+            await corrections.end_revision(
+                connection, arrival.project_id, arrival.id, revision, ended_by="correction", actor=actor
+            )
+            arrival = with_revision(arrival, revision + 1)
+            await self._register(connection, [arrival], ids)
+            numbered = [(arrival, self._numbers(arrival, ids))]
+            await self._describe(connection, numbered, deployments)
+            await self._copy(connection, numbered, deployments)
+            await corrections.leave_work(connection, arrival.project_id, arrival.id, revision + 1, 1)
+        self._registry.remember(ids, deployments)
+        return Change(revision + 1, changed=True)
 
     async def _register(
         self, connection: AsyncConnection, arrivals: list[Arrival], ids: dict[tuple[int, Table, Key], int]

@@ -132,11 +132,40 @@ def add_key(
     return int(connection.execute(statement.returning(ApiKey.id)).scalar_one())
 
 
-def audit(
-    connection: Connection, project_id: int, actor: str, action: str, subject: str, **details: Any
-) -> None:
+def audit(connection: Connection, project_id: int, actor: str, action: str, subject: str, **details: Any) -> None:
     connection.execute(
         insert(AuditEntry).values(
             project_id=project_id, actor=actor, action=action, subject=subject, details=details
         )
     )
+
+
+def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        select(
+            ApiKey.id,
+            ApiKey.name,
+            ApiKey.prefix,
+            ApiKey.scope,
+            ApiKey.created_at,
+            ApiKey.expires_at,
+            ApiKey.revoked_at,
+            ApiKey.last_used_at,
+        )
+        .where(ApiKey.project_id == project_id)
+        .order_by(ApiKey.id)
+    ).mappings()
+    return [
+        {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+        for row in rows
+    ]
+
+
+def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
+    """Whether there is such a key. Revoking twice keeps the first time."""
+    done = connection.execute(
+        update(ApiKey)
+        .where(ApiKey.project_id == project_id, ApiKey.id == key_id)
+        .values(revoked_at=func.coalesce(ApiKey.revoked_at, func.now()))
+    )
+    return bool(done.rowcount)

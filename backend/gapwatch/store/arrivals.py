@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, TypeVar, cast
@@ -31,6 +33,7 @@ REFERENCES: tuple[tuple[str, Table], ...] = (
     ("contract_id", "contracts"),
 )
 VALUES = (
+    *("revision", "clock_skew_s"),
     *("id", "started_at", "domain", "outcome", "duration_s", "reward", "stage", "session", "pair"),
     *("failure_phase", "failure_labels", "failure_category", "failure_note"),
     *("violations", "interventions", "overrides"),
@@ -38,6 +41,7 @@ VALUES = (
 )
 COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *VALUES)
 ROW_START = pg.row_start(len(COLUMNS))
+FIRST_REVISION = pg.int4(1)
 
 _json = msgspec.json.Encoder(order="deterministic").encode
 
@@ -61,7 +65,15 @@ class Arrival:
         return given(self.record.deployment)
 
 
-def make_arrival(project_id: int, record: EpisodeRecord, content_hash: bytes) -> Arrival:
+def make_arrival(
+    project_id: int,
+    record: EpisodeRecord,
+    content_hash: bytes,
+    clock_skew_s: float | None = None,
+) -> Arrival:
+    """`clock_skew_s` is how far the sender's clock is ahead; its times are corrected by it."""
+    if clock_skew_s is not None:
+        record.started_at -= timedelta(seconds=clock_skew_s)
     levels: list[tuple[str, str | bool]] = []
     numbers: dict[str, float] = {}
     for name, value in (given(record.conditions) or {}).items():
@@ -70,9 +82,9 @@ def make_arrival(project_id: int, record: EpisodeRecord, content_hash: bytes) ->
         elif value is not None:
             levels.append((name, value))
     levels.sort()
-    number_names, number_values = _split(numbers)
-    signal_names, signal_values = _split(given(record.signals))
-    metric_names, metric_values = _split(given(record.metrics))
+    number_names, number_values = _split("condition", numbers)
+    signal_names, signal_values = _split("signal", given(record.signals))
+    metric_names, metric_values = _split("metric", given(record.metrics))
     contract = record.contract
     references = (
         (record.policy.name, record.policy.version),
@@ -86,8 +98,14 @@ def make_arrival(project_id: int, record: EpisodeRecord, content_hash: bytes) ->
         metric_names,
         (bytes(contract),) if isinstance(contract, Raw) else None,
     )
-    values = _pack(record, number_values, signal_values, metric_values, content_hash)
+    values = FIRST_REVISION + pg.float8(clock_skew_s)
+    values += _pack(record, number_values, signal_values, metric_values, content_hash)
     return Arrival(project_id, record, content_hash, references, values)
+
+
+def with_revision(arrival: Arrival, revision: int) -> Arrival:
+    values = pg.int4(revision) + arrival.values[len(FIRST_REVISION) :]
+    return replace(arrival, values=values)
 
 
 def copy_row(arrival: Arrival, deployment_id: int | None, references: list[int | None]) -> bytes:
@@ -108,7 +126,8 @@ def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
         body = _json(dict(key))
         return _digest(body), body.decode()
     if table == "name_sets":
-        return _digest(_json(list(key))), list(key)
+        kind, *names = key
+        return _digest(_json(list(key))), kind, names
     if table == "contracts":
         return _digest(key[0]), key[0].decode()
     return key
@@ -136,25 +155,26 @@ def _digest(body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=4096)
-def _sorted_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(names))
+def _name_set(kind: str, names: tuple[str, ...]) -> tuple[Key, Callable[[dict[str, float]], Any]]:
+    """The registry's key for a set of names, and what takes the values out in the order of that key."""
+    ordered = sorted(names)
+    return (kind, *ordered), itemgetter(*ordered)
 
 
-def _split(numbers: dict[str, float] | None) -> tuple[Key | None, list[float] | None]:
+def _split(kind: str, numbers: dict[str, float] | None) -> tuple[Key | None, Sequence[float] | None]:
     """Names in order, and the values in that order: equal sets of names are stored once."""
     if not numbers:
         return None, None
-    names = _sorted_names(tuple(numbers))
-    if len(names) == 1:
-        return names, [numbers[names[0]]]
-    return names, list(itemgetter(*names)(numbers))
+    key, take = _name_set(kind, tuple(numbers))
+    values = take(numbers)
+    return key, values if len(numbers) > 1 else (values,)
 
 
 def _pack(
     record: EpisodeRecord,
-    numbers: list[float] | None,
-    signals: list[float] | None,
-    metrics: list[float] | None,
+    numbers: Sequence[float] | None,
+    signals: Sequence[float] | None,
+    metrics: Sequence[float] | None,
     content_hash: bytes,
 ) -> bytes:
     failure, safety = given(record.failure), given(record.safety)

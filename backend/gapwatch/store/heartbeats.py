@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
@@ -18,3 +20,14 @@ def seconds_since(connection: Connection, part: str) -> float | None:
     age = func.extract("epoch", func.now() - Heartbeat.beat_at)
     value = connection.execute(select(age).where(Heartbeat.part == part)).scalar()
     return None if value is None else float(value)
+
+
+def claim_round(connection: Connection, part: str, every_s: float) -> bool:
+    """Whether a round is due that only one process shall make; marks it made."""
+    statement = insert(Heartbeat).values(part=part, beat_at=func.now())
+    statement = statement.on_conflict_do_update(
+        index_elements=["part"],
+        set_={"beat_at": func.now()},
+        where=Heartbeat.beat_at < func.now() - timedelta(seconds=every_s),
+    )
+    return connection.execute(statement.returning(Heartbeat.part)).first() is not None

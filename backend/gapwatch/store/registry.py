@@ -23,16 +23,14 @@ Table: TypeAlias = Literal[
 COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
     "condition_sets": (("content_hash", "bytea"), ("levels", "jsonb")),
     "contracts": (("content_hash", "bytea"), ("body", "jsonb")),
-    "name_sets": (("content_hash", "bytea"), ("names", "text[]")),
+    "name_sets": (("content_hash", "bytea"), ("kind", "text"), ("names", "text[]")),
     "policies": (("name", "text"), ("version", "text")),
     "robots": (("name", "text"),),
     "simulators": (("name", "text"), ("version", "text")),
     "sites": (("name", "text"),),
     "tasks": (("name", "text"),),
 }
-UNIQUE: dict[Table, int] = {
-    table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()
-}
+UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
 # A process that has seen more than this forgets and asks again: names may be as many as episodes.
 MOST_REMEMBERED = 200_000
 
@@ -92,17 +90,17 @@ async def register(
     unique_names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in unique)
     if columns[-1][1] == "text[]":
         # unnest() would flatten an array of arrays; these few rows are inserted one by one.
-        insert = sql.SQL("INSERT INTO {} (project_id, {}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING").format(
-            sql.Identifier(table), names
+        insert = sql.SQL("INSERT INTO {} (project_id, {}) VALUES ({}) ON CONFLICT DO NOTHING").format(
+            sql.Identifier(table), names, sql.SQL(", ").join([sql.Placeholder()] * (len(columns) + 1))
         )
         for row in rows:
             await connection.execute(insert, (project_id, *row))
     else:
         casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
         await connection.execute(
-            sql.SQL(
-                "INSERT INTO {} (project_id, {}) SELECT %s, * FROM unnest({}) ON CONFLICT DO NOTHING"
-            ).format(sql.Identifier(table), names, casts),
+            sql.SQL("INSERT INTO {} (project_id, {}) SELECT %s, * FROM unnest({}) ON CONFLICT DO NOTHING").format(
+                sql.Identifier(table), names, casts
+            ),
             (project_id, *arrays),
         )
     casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in unique)

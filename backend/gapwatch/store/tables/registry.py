@@ -120,14 +120,18 @@ class ConditionSet(Base):
 
 
 class NameSet(Base):
-    """An interned, sorted list of names that an episode's numbers stand against (signals, metrics, …)."""
+    """An interned, sorted list of names that an episode's numbers stand against."""
 
     __tablename__ = "name_sets"
-    __table_args__ = (UniqueConstraint("project_id", "content_hash"),)
+    __table_args__ = (
+        UniqueConstraint("project_id", "content_hash"),
+        one_of("kind", "condition", "signal", "metric"),
+    )
 
     project_id: Mapped[ProjectId]
     id: Mapped[RowId]
     content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    kind: Mapped[Word]
     names: Mapped[Words]
 
 

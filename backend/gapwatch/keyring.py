@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import psycopg
 from psycopg_pool import PoolTimeout
+from starlette.requests import Request
 
 from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
 from gapwatch.errors import Forbidden, NotSignedIn, ServiceUnavailable
@@ -44,6 +46,14 @@ class Keyring:
             raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
         return holder
 
+    def needs(self, scope: str) -> Callable[[Request], Awaitable[KeyHolder]]:
+        """A FastAPI dependency: the holder of a key with the scope."""
+
+        async def holder(request: Request) -> KeyHolder:
+            return await self.authorize(request.headers.getlist("authorization"), scope)
+
+        return holder
+
     async def _find(self, prefix: str) -> KeyHolder | None:
         now = time.monotonic()
         remembered = self._remembered.get(prefix)
@@ -52,10 +62,7 @@ class Keyring:
         try:
             async with self._pool.connection() as connection:
                 holder = await find_key(connection, prefix)
-                if (
-                    holder is not None
-                    and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S
-                ):
+                if holder is not None and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S:
                     self._touched[holder.key_id] = now
                     await touch_key(connection, holder)
         except (psycopg.OperationalError, PoolTimeout) as error:

@@ -1,0 +1,55 @@
+"""Correcting and deleting a stored episode: the old row moves to the revisions, and the rollups follow."""
+
+from __future__ import annotations
+
+from psycopg import AsyncConnection, sql
+from psycopg.types.json import Jsonb
+
+from gapwatch.store.tables.episodes import Episode
+
+_SHARED = [column.name for column in Episode.__table__.columns]
+_MOVE = sql.SQL(
+    "INSERT INTO episode_revisions ({columns}, ended_by, actor)"
+    " SELECT {columns}, %s, %s FROM episodes WHERE project_id = %s AND id = %s"
+).format(columns=sql.SQL(", ").join(map(sql.Identifier, _SHARED)))
+
+
+async def standing_revision(
+    connection: AsyncConnection, project_id: int, episode_id: str
+) -> tuple[int, bytes] | None:
+    """The revision and content hash of an episode, locked until the transaction ends; None if absent."""
+    cursor = await connection.execute(
+        "SELECT revision, content_hash FROM episodes WHERE project_id = %s AND id = %s FOR UPDATE",
+        (project_id, episode_id),
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], bytes(row[1]))
+
+
+async def end_revision(
+    connection: AsyncConnection,
+    project_id: int,
+    episode_id: str,
+    revision: int,
+    *,
+    ended_by: str,
+    actor: str,
+) -> None:
+    """Keep the standing row as a revision, and leave the work that takes it out of the numbers."""
+    place = (project_id, episode_id)
+    await connection.execute(_MOVE, (ended_by, actor, *place))
+    await connection.execute("DELETE FROM episodes WHERE project_id = %s AND id = %s", place)
+    await leave_work(connection, project_id, episode_id, revision, -1)
+    await connection.execute(
+        "INSERT INTO audit_entries (project_id, actor, action, subject, details) VALUES (%s, %s, %s, %s, %s)",
+        (project_id, actor, f"episode.{ended_by}", f"episode/{episode_id}", Jsonb({"revision": revision})),
+    )
+
+
+async def leave_work(
+    connection: AsyncConnection, project_id: int, episode_id: str, revision: int, sign: int
+) -> None:
+    await connection.execute(
+        "INSERT INTO work (project_id, kind, episode_ids, revision, sign) VALUES (%s, 'fold', %s, %s, %s)",
+        (project_id, [episode_id], revision, sign),
+    )
