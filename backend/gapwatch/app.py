@@ -15,20 +15,27 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from gapwatch.api.episodes import episode_routes
 from gapwatch.api.health import HealthRoutes
+from gapwatch.api.keys import key_routes
+from gapwatch.api.problems import PROBLEM_JSON
+from gapwatch.api.rejected import rejected_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, problem
+from gapwatch.ingest.rates import Buckets
 from gapwatch.ingest.routes import IngestRoutes
+from gapwatch.keyring import Keyring
+from gapwatch.openapi import openapi
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.pipeline import Nudger, make_celery
 from gapwatch.requests import RequestContext
 from gapwatch.settings import Settings
+from gapwatch.store.accept import Acceptor
 from gapwatch.store.database import Database, translate
 from gapwatch.store.pool import make_pool
 
 log = structlog.get_logger()
 
-PROBLEM_JSON = "application/problem+json"
 INGEST_CONNECTIONS = 8
 
 
@@ -59,9 +66,16 @@ def make_app(settings: Settings) -> ASGIApp:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.router.routes += IngestRoutes(pool, settings.server_secret(), nudger.nudge).routes()
+    acceptor, keyring = Acceptor(pool), Keyring(pool, settings.server_secret())
+    # Each process gives out its share of a key's rate.
+    buckets = Buckets(settings.ingest_rate / settings.web_processes)
+    app.router.routes += IngestRoutes(acceptor, keyring, buckets, nudger.nudge).routes()
+    app.include_router(episode_routes(database, keyring))
+    app.include_router(rejected_routes(database, keyring))
+    app.include_router(key_routes(database, keyring, settings.server_secret()))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()
     app.router.routes += PageRoutes(database, pages, settings.public_url).routes()
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)
     return RequestContext(app, https=settings.public_url.startswith("https://"))
 

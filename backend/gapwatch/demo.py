@@ -53,9 +53,7 @@ def load_demo(settings: Settings) -> None:
                 headers={"Authorization": f"Bearer {key}"},
             )
             answer.raise_for_status()
-            click.echo(
-                f"\r  demo fleet: {min(start + 500, len(episodes))} of {len(episodes)} episodes", nl=False
-            )
+            click.echo(f"\r  demo fleet: {min(start + 500, len(episodes))} of {len(episodes)} episodes", nl=False)
     click.echo(
         f"\n\n  Gapwatch is ready: {settings.public_url}\n"
         f"  Sign in with       {EMAIL}\n"

@@ -66,9 +66,7 @@ class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     reward: float | None | UnsetType = UNSET
     metrics: Annotated[dict[Name, float], Meta(max_length=MOST_METRICS)] | None | UnsetType = UNSET
     conditions: (
-        Annotated[dict[Name, Value | bool | float | None], Meta(max_length=MOST_CONDITIONS)]
-        | None
-        | UnsetType
+        Annotated[dict[Name, Value | bool | float | None], Meta(max_length=MOST_CONDITIONS)] | None | UnsetType
     ) = UNSET
     signals: Annotated[dict[Name, float], Meta(max_length=MOST_SIGNALS)] | None | UnsetType = UNSET
     failure: Failure | None | UnsetType = UNSET

@@ -15,8 +15,11 @@ from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
 from gapwatch.store import heartbeats, work
 from gapwatch.store.database import Database
+from gapwatch.store.rejected import trim_rejected
 
 log = structlog.get_logger()
+
+HOUSEKEEPING_EVERY_S = 60
 
 
 class Worker:
@@ -52,6 +55,8 @@ class Worker:
             """Send one message per kind of work that is due, and leave a sign of life."""
             with self.database.transaction() as connection:
                 heartbeats.beat(connection, "worker")
+                if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
+                    trim_rejected(connection)
                 kinds = work.kinds_due(connection)
             for kind in kinds:
                 self.celery.send_task(pipeline.TASK_OF_WORK[kind], expires=pipeline.SWEEP_EXPIRES_S)

@@ -55,7 +55,5 @@ def bearer(header: str | None) -> str | None:
     """The key of an Authorization header, if it looks like one of ours."""
     scheme, _, secret = (header or "").partition(" ")
     secret = secret.strip()
-    looks_right = (
-        secret.isascii() and PREFIX_LENGTH < len(secret) <= LONGEST_KEY and secret.startswith(PREFIX)
-    )
+    looks_right = secret.isascii() and PREFIX_LENGTH < len(secret) <= LONGEST_KEY and secret.startswith(PREFIX)
     return secret if scheme.lower() == "bearer" and looks_right else None

@@ -1,0 +1,124 @@
+"""Episodes as files, streamed: CSV for spreadsheets, NDJSON for programs, Parquet for data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from gapwatch.filters import EpisodeFilter
+from gapwatch.store import episodes
+from gapwatch.store.database import Database
+
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "ndjson": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+ROWS_AT_ONCE = 1000
+PARQUET_ROWS_AT_ONCE = 20_000
+
+# What a spreadsheet takes for the start of a formula (OWASP, CSV injection).
+_FORMULA = re.compile(r"^[=+\-@\t\r\n]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+# Columns of one value each, by their place in the record.
+_PLAIN = (
+    *("id", "domain", "policy.name", "policy.version", "task", "deployment", "robot", "site"),
+    *("simulator.name", "simulator.version", "stage", "started_at", "duration_s", "outcome", "reward"),
+    *("failure.phase", "failure.labels", "failure.category", "failure.note"),
+    *("safety.violations", "safety.interventions", "safety.overrides"),
+    *("session", "pair", "received_at", "revision", "clock_skew_s"),
+)
+_NUMBERS = {"duration_s", "reward", "clock_skew_s"}
+_INTEGERS = {"safety.violations", "safety.interventions", "safety.overrides", "revision"}
+_AS_JSON = ("contract", "embedding", "links", "provenance")
+
+
+def export_chunks(database: Database, project_id: int, wanted: EpisodeFilter, kind: str) -> Iterator[bytes]:
+    with database.transaction() as connection:
+        names = episodes.known_names(connection, project_id)
+        records = episodes.stream_episodes(connection, project_id, wanted)
+        if kind == "ndjson":
+            yield from _ndjson(records)
+        elif kind == "csv":
+            yield from _csv(records, _columns(names))
+        else:
+            yield from _parquet(records, names)
+
+
+def _ndjson(records: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    for rows in _batches(records, ROWS_AT_ONCE):
+        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def _csv(records: Iterable[dict[str, Any]], columns: list[str]) -> Iterator[bytes]:
+    def text(rows: Iterable[Iterable[Any]]) -> bytes:
+        buffer = io.StringIO()
+        csv.writer(buffer).writerows(rows)
+        return buffer.getvalue().encode()
+
+    yield text([[_safe(column) for column in columns]])
+    for rows in _batches(records, ROWS_AT_ONCE):
+        yield text([_safe(_value(row, column)) for column in columns] for row in rows)
+
+
+def _parquet(records: Iterable[dict[str, Any]], names: dict[str, list[str]]) -> Iterator[bytes]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = _columns(names)
+    kinds = dict.fromkeys(columns, pa.string())
+    kinds |= dict.fromkeys(_INTEGERS, pa.int64())
+    kinds |= dict.fromkeys(_NUMBERS, pa.float64())
+    kinds |= {column: pa.float64() for column in columns if column.startswith(("signals.", "metrics."))}
+    schema = pa.schema([(column, kinds[column]) for column in columns])
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(buffer, schema, compression="zstd") as writer:
+        for rows in _batches(records, PARQUET_ROWS_AT_ONCE):
+            arrays = {
+                column: [_typed(_value(row, column), schema.field(column).type) for row in rows]
+                for column in columns
+            }
+            writer.write_table(pa.table(arrays, schema=schema))
+            yield buffer.getvalue()
+            buffer.seek(0)
+            buffer.truncate()
+    yield buffer.getvalue()
+
+
+def _columns(names: dict[str, list[str]]) -> list[str]:
+    named = [f"{kind}s.{name}" for kind in ("condition", "signal", "metric") for name in names[kind]]
+    return [*_PLAIN, *named, *_AS_JSON]
+
+
+def _batches(records: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+    rows = iter(records)
+    while batch := list(islice(rows, size)):
+        yield batch
+
+
+def _value(record: dict[str, Any], column: str) -> Any:
+    place, dot, name = column.partition(".")
+    value = record.get(place)
+    if dot:
+        value = value.get(name) if isinstance(value, dict) else None
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _safe(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    clean = _CONTROL.sub("", value)
+    return f"'{clean}" if _FORMULA.match(value) else clean
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """Conditions may be text in one episode and a number in another; their column is text."""
+    if value is None or str(kind) != "string":
+        return value
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,110 @@
+"""The filters that every list, statistic and page shares: parsed once, the same words everywhere."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from gapwatch.record import LONGEST_NAME, LONGEST_VALUE, Time
+from gapwatch.taxonomy import CATEGORIES
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
+_SPAN = re.compile(r"(\d{1,4})([hdw])")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_RANGE = re.compile(r"(?P<name>[^\x00]+):(?P<low>[-+.\deE]*)\.\.(?P<high>[-+.\deE]*)")
+_MOST_REPEATS = 50
+
+
+def _check_condition(text: str) -> str:
+    name, colon, _ = text.partition(":")
+    if not name or not colon or "\0" in text:
+        raise ValueError("write a condition as name:value")
+    return text
+
+
+def _check_range(text: str) -> str:
+    parse_range(text)
+    return text
+
+
+def _check_time(text: str) -> str:
+    parse_time(text, datetime.now(UTC))
+    return text
+
+
+def _check_category(text: str) -> str:
+    if text not in CATEGORIES:
+        raise ValueError(f"a category is one of {', '.join(CATEGORIES)}")
+    return text
+
+
+def parse_range(text: str) -> tuple[str, float | None, float | None]:
+    """`peak_force_n:10..30`, with either end left open."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise ValueError("write a range as name:low..high, either end may be left out")
+    low, high = (float(match[end]) if match[end] else None for end in ("low", "high"))
+    if low is None and high is None:
+        raise ValueError("give at least one end of the range")
+    return match["name"], low, high
+
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """RFC 3339, or a span back from now such as 12h, 30d or 2w."""
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return now - timedelta(**{_UNITS[span[2]]: int(span[1])})
+    try:
+        time: datetime = msgspec.convert(text, type=Time)
+        return time.astimezone(UTC)
+    except (msgspec.ValidationError, OverflowError):
+        raise ValueError("write a time as 2026-11-02T09:14:03Z, or as a span such as 12h, 30d, 2w") from None
+
+
+Condition = Annotated[
+    str, StringConstraints(max_length=LONGEST_NAME + LONGEST_VALUE + 1), AfterValidator(_check_condition)
+]
+Range = Annotated[str, StringConstraints(max_length=LONGEST_NAME + 60), AfterValidator(_check_range)]
+TimeText = Annotated[str, StringConstraints(max_length=64), AfterValidator(_check_time)]
+
+
+class EpisodeFilter(BaseModel):
+    """Which episodes are meant. Everything given must hold; of a repeated parameter, any one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    domain: Literal["sim", "real"] | None = Field(None, description="Simulated or real episodes only.")
+    policy: Name | None = Field(None, description="Name of the policy, all versions.")
+    version: Name | None = Field(None, description="Version of the policy.")
+    task: Name | None = Field(None, description="Name of the task.")
+    deployment: Name | None = Field(None, description="Slug of the deployment.")
+    robot: list[Name] = Field(default_factory=list, max_length=_MOST_REPEATS, description="May repeat.")
+    site: list[Name] = Field(default_factory=list, max_length=_MOST_REPEATS, description="May repeat.")
+    simulator: list[Name] = Field(
+        default_factory=list, max_length=_MOST_REPEATS, description="name or name@version; may repeat."
+    )
+    stage: list[Literal["offline", "shadow", "supervised", "full"]] = Field(
+        default_factory=list, max_length=_MOST_REPEATS, description="May repeat."
+    )
+    outcome: Literal["success", "failure", "aborted", "abandoned"] | None = None
+    phase: Name | None = Field(None, description="Phase in which the attempt failed.")
+    label: Name | None = Field(None, description="One of the failure labels.")
+    category: Annotated[str, AfterValidator(_check_category)] | None = Field(
+        None, description="Gap category that a person or the sender gave."
+    )
+    condition: list[Condition] = Field(
+        default_factory=list,
+        max_length=_MOST_REPEATS,
+        description="name:value; may repeat. An empty value means the condition was not given.",
+    )
+    signal: list[Range] = Field(
+        default_factory=list,
+        max_length=_MOST_REPEATS,
+        description="name:low..high, either end may be left out; may repeat.",
+    )
+    since: TimeText | None = Field(None, description="Started at or after: RFC 3339, or 12h, 30d, 2w.")
+    until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
