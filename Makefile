@@ -7,7 +7,7 @@ BIN := .venv/bin
 .PHONY: demo test check lock clean
 
 demo: .venv/installed
-	@$(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
+	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
 
 test: check
 	@$(BIN)/python -m pytest

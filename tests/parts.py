@@ -102,11 +102,7 @@ def start_service(data_dir: Path, *arguments: str, ready_within_s: float = 30, *
     def answers() -> bool:
         assert process.poll() is None, service.log
         running = data_dir / "running.json"
-        return (
-            running.exists()
-            and "url" in running.read_text()
-            and httpx.get(f"{service.url}/healthz").is_success
-        )
+        return running.exists() and "url" in running.read_text() and httpx.get(f"{service.url}/healthz").is_success
 
     try:
         wait_until(answers, ready_within_s, what="the service answering")

@@ -24,9 +24,9 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
         started = time.monotonic()
         try:
             text = wait_until(
-                lambda: "Ctrl-C stops it" in (text := log_path.read_text()) and text,
+                lambda: "Ctrl-C stops it" in (text := log_path.read_text()) and text,  # noqa: B023
                 30,
-                what="the sign-in",  # noqa: B023
+                what="the sign-in",
             )
             assert time.monotonic() - started < 12
             [url] = re.findall(r"Gapwatch is ready: (\S+)", text)

@@ -84,5 +84,15 @@ def test_root_with_a_closed_directory_opens_no_parent(tmp_path, run_dir, monkeyp
         pass
     assert closed.stat().st_mode & 0o777 == 0o700
     assert (closed / "data" / "postgres").is_symlink()
-    # The second start finds the same cluster.
-    assert embedded.prepare_postgres(closed / "data", run_dir).argv == server.argv
+    # The second start finds the same cluster, also after the directory was moved.
+    (closed / "data").rename(closed / "moved")
+    assert embedded.prepare_postgres(closed / "moved", run_dir).argv == server.argv
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Postgres as somebody else")
+def test_a_directory_that_was_closed_later_is_named(tmp_path, run_dir):
+    data_dir = reachable(tmp_path) / "open" / "data"
+    embedded.prepare_postgres(data_dir, run_dir)
+    (tmp_path / "open").chmod(0o700)
+    with pytest.raises(embedded.EmbeddedError, match="can no longer reach"):
+        embedded.prepare_postgres(data_dir, run_dir)

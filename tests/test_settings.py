@@ -63,9 +63,7 @@ def test_a_value_and_its_file_together_are_refused(monkeypatch, tmp_path):
 
 
 def test_an_unknown_variable_is_pointed_out():
-    [warning] = unknown_variables(
-        {"GAPWATCH_PROT": "1", "GAPWATCH_PORT": "1", "GAPWATCH_URL": "x", "HOME": "/"}
-    )
+    [warning] = unknown_variables({"GAPWATCH_PROT": "1", "GAPWATCH_PORT": "1", "GAPWATCH_URL": "x", "HOME": "/"})
     assert warning == "GAPWATCH_PROT is not a setting and is ignored; did you mean GAPWATCH_PORT?"
 
 

@@ -92,9 +92,7 @@ def test_stopping_leaves_no_process_socket_or_lock(data_dir, number):
 
 def test_a_second_serve_on_the_same_directory_says_so_and_stops(own):
     argv = [sys.executable, "-m", "gapwatch", "serve", "--port", "0", "--data-dir", own.data_dir]
-    second = subprocess.run(
-        argv, env=clean_environment(), capture_output=True, text=True, timeout=20, check=False
-    )
+    second = subprocess.run(argv, env=clean_environment(), capture_output=True, text=True, timeout=20, check=False)
     assert second.returncode == 1
     assert f"already running on {own.data_dir}" in second.stderr
     assert str(own.process.pid) in second.stderr
@@ -110,6 +108,22 @@ def test_a_port_in_use_is_named(data_dir):
         )
     assert done.returncode == 1
     assert f"Cannot listen on 127.0.0.1 port {port}" in done.stderr
+
+
+def test_an_outside_database_that_is_away_is_a_sentence_and_not_a_traceback(data_dir):
+    url = "postgresql://robot:s3cret@127.0.0.1:1/fleet"
+    done = subprocess.run(
+        [sys.executable, "-m", "gapwatch", "serve", "--port", "0", "--data-dir", data_dir],
+        env=clean_environment(GAPWATCH_DATABASE_URL=url),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "The database cannot be used: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "s3cret" not in done.stderr
 
 
 def test_killing_the_supervisor_takes_its_children_along_and_the_next_start_heals(data_dir):
@@ -147,9 +161,7 @@ def test_a_killed_part_is_started_again(own, part):
     wait_until(lambda: is_ready(own), what="readiness")
     [before] = own.children(PARTS[part])
     os.kill(before, signal.SIGKILL)
-    [after] = wait_until(
-        lambda: [pid for pid in own.children(PARTS[part]) if pid != before], what=f"a new {part}"
-    )
+    [after] = wait_until(lambda: [pid for pid in own.children(PARTS[part]) if pid != before], what=f"a new {part}")
     assert after != before
     wait_until(lambda: is_ready(own), 15, what="readiness after the kill")
     wait_until(lambda: post_one(own), 10, what="an accepted episode")

@@ -74,7 +74,7 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(rejected_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()
-    app.router.routes += PageRoutes(database, pages, settings.public_url).routes()
+    app.router.routes += PageRoutes(database, pages, settings).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)
     return RequestContext(app, https=settings.public_url.startswith("https://"))

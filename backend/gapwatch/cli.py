@@ -96,7 +96,8 @@ def _say_ready(settings: Settings) -> None:
         if not access.has_users(connection):
             click.echo(
                 "  Nobody can sign in yet. Make the first user with\n"
-                "  gapwatch user create --email YOU --password-stdin --project main --role admin\n"
+                "  gapwatch user create --email YOU --password-stdin --project main --role admin"
+                f"{settings.data_dir_option}\n"
             )
     database.close()
 

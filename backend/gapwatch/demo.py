@@ -13,6 +13,7 @@ import httpx
 
 from gapwatch.accounts import make_key, put_person
 from gapwatch.settings import Settings
+from gapwatch.store import access, fleet
 from gapwatch.store.database import Database
 
 PROJECT = "demo"
@@ -43,9 +44,21 @@ def load_demo(settings: Settings) -> None:
         name="demo fleet",
         expires_at=datetime.now(UTC) + timedelta(hours=1),
     )
+    with database.transaction() as connection:
+        there = fleet.deployments(connection, access.ensure_project(connection, PROJECT))
     database.close()
+    if len(there) < len(FLEET):
+        send(settings, key, demo_episodes(datetime.now(UTC)))
+    click.echo(
+        f"\n  Gapwatch is ready: {settings.public_url}\n"
+        f"  Sign in with       {EMAIL}\n"
+        f"  password           {password}\n\n"
+        "  Ctrl-C stops it.\n"
+    )
+
+
+def send(settings: Settings, key: str, episodes: list[dict[str, Any]]) -> None:
     with httpx.Client(base_url=settings.local_url, trust_env=False, timeout=30) as client:
-        episodes = demo_episodes(datetime.now(UTC))
         for start in range(0, len(episodes), 500):
             answer = client.post(
                 "/api/v1/episodes/batch",
@@ -54,12 +67,7 @@ def load_demo(settings: Settings) -> None:
             )
             answer.raise_for_status()
             click.echo(f"\r  demo fleet: {min(start + 500, len(episodes))} of {len(episodes)} episodes", nl=False)
-    click.echo(
-        f"\n\n  Gapwatch is ready: {settings.public_url}\n"
-        f"  Sign in with       {EMAIL}\n"
-        f"  password           {password}\n\n"
-        "  Ctrl-C stops it.\n"
-    )
+    click.echo()
 
 
 def demo_episodes(now: datetime) -> list[dict[str, Any]]:

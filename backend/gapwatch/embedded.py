@@ -7,7 +7,6 @@ directory, break on paths with spaces and, as root, open every parent directory 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib.util
 import os
 import pwd
@@ -85,7 +84,7 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
         "fsync": "on",
         "synchronous_commit": "on",
         "full_page_writes": "on",
-        "max_connections": "100",
+        "max_connections": "200",
         "shared_buffers": "256MB",
         "max_wal_size": "2GB",
         "jit": "off",
@@ -237,13 +236,20 @@ def _reachable_home(data_dir: Path, account: Account | None) -> Path:
     A link in the data directory then shows where the cluster lives; no parent is ever opened up.
     """
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o700 if account is None else 0o711)
+    link = data_dir / "postgres"
+    if link.is_symlink():  # also after the data directory was moved
+        return link.readlink().parent
     if account is None or _can(account, "-x", data_dir):
         return data_dir
-    home = ROOT_STATE / hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
-    home.mkdir(parents=True, exist_ok=True, mode=0o711)
-    link = data_dir / "postgres"
-    if not link.is_symlink():
-        link.symlink_to(home / "postgres")
+    if link.exists():
+        raise EmbeddedError(
+            f"Postgres runs as {account.name}, who can no longer reach {data_dir}. "
+            "Open its parent directories again (chmod a+x), or move it to where they are open."
+        )
+    ROOT_STATE.mkdir(parents=True, exist_ok=True, mode=0o711)
+    home = Path(tempfile.mkdtemp(prefix=f"{data_dir.name}-", dir=ROOT_STATE))
+    home.chmod(0o711)
+    link.symlink_to(home / "postgres")
     return home
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from gapwatch.store.pool import Pool
 REMEMBER_S = 0.8
 TOUCH_EVERY_S = 60.0
 MOST_REMEMBERED = 10_000
+ANSWER_WITHIN_S = 5.0
 
 
 class Keyring:
@@ -60,12 +62,12 @@ class Keyring:
         if remembered is not None and now - remembered[0] < REMEMBER_S:
             return remembered[1]
         try:
-            async with self._pool.connection() as connection:
+            async with asyncio.timeout(ANSWER_WITHIN_S), self._pool.connection() as connection:
                 holder = await find_key(connection, prefix)
                 if holder is not None and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S:
                     self._touched[holder.key_id] = now
                     await touch_key(connection, holder)
-        except (psycopg.OperationalError, PoolTimeout) as error:
+        except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
             raise ServiceUnavailable("The database is not answering; try again shortly.") from error
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()

@@ -36,6 +36,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._in_head = True
         self._head_bytes = 0
+        self._heads = 0
         self._body_pending = False
         self._refusal = 400
         self.url = b""
@@ -52,8 +53,11 @@ class BoundedProtocol(HttpToolsProtocol):
         # A connection kept open waits without a clock of ours; its next head starts one.
         if self._in_head and self._timer is None:
             self._start(HEAD_WITHIN_S, self._head_too_slow)
+        was_in_head, heads = self._in_head, self._heads
         super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
+        # Counted only while one head goes on and on: what ended a head, or a body, is not part of the next.
+        still_the_same = was_in_head and self._in_head and self._heads == heads
+        if still_the_same and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > LARGEST_HEAD:
                 self._refusal = 414 if len(self.url) > LARGEST_URL else 431
@@ -72,6 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop()
         self._in_head = False
         self._head_bytes = 0
+        self._heads += 1
         self._body_pending = True
         super().on_headers_complete()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import secrets
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -102,6 +103,13 @@ class Settings(BaseSettings):
         """Where this machine reaches the service, whatever address it listens on."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def data_dir_option(self) -> str:
+        """What a command on this machine needs to find the same data; nothing when it is the default."""
+        if self.data_dir == default_data_dir():
+            return ""
+        return f" --data-dir {shlex.quote(str(self.data_dir))}"
 
     def server_secret(self) -> bytes:
         """The key of every keyed hash; made once in the data directory when none is set."""

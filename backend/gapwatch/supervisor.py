@@ -1,7 +1,7 @@
 """`gapwatch serve`: one process that starts the parts, restarts what dies, and stops everything cleanly.
 
 Children run in sessions of their own, so Ctrl-C reaches only the supervisor, which then stops them in
-order: web first (it drains), then worker and beat, Redis, and Postgres last.
+order: web (it drains), worker and beat together, then Redis, and Postgres last.
 """
 
 from __future__ import annotations
@@ -194,6 +194,8 @@ class Supervisor:
         await asyncio.to_thread(embedded.wait_until_ready, server, lambda: part.is_alive)
 
     async def _start_service(self, settings: Settings, listener: socket.socket) -> None:
+        from sqlalchemy.exc import OperationalError
+
         from gapwatch.store.database import Database
         from gapwatch.store.migrate import migrate
 
@@ -203,6 +205,9 @@ class Supervisor:
             database = Database(settings.database_url, statement_timeout_s=0)
             try:
                 await asyncio.to_thread(migrate, database)
+            except OperationalError as error:
+                reason = str(error.orig).strip().splitlines()[0]
+                raise StartFailed(f"The database cannot be used: {reason}") from error
             finally:
                 database.close()
         environment = child_environment(settings)

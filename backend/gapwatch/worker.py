@@ -13,7 +13,7 @@ from gapwatch import pipeline
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store import heartbeats, work
+from gapwatch.store import access, heartbeats, work
 from gapwatch.store.database import Database
 from gapwatch.store.rejected import trim_rejected
 
@@ -57,6 +57,7 @@ class Worker:
                 heartbeats.beat(connection, "worker")
                 if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
                     trim_rejected(connection)
+                    access.drop_old_sessions(connection)
                 kinds = work.kinds_due(connection)
             for kind in kinds:
                 self.celery.send_task(pipeline.TASK_OF_WORK[kind], expires=pipeline.SWEEP_EXPIRES_S)

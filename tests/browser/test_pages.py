@@ -42,15 +42,11 @@ def page(request, chromium, scheme, service):
     )
     page = context.new_page()
     complaints: list[str] = []
-    page.on(
-        "console", lambda message: message.type in {"error", "warning"} and complaints.append(message.text)
-    )
+    page.on("console", lambda message: message.type in {"error", "warning"} and complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
         "request",
-        lambda sent: (
-            sent.url.startswith((service.url, "data:")) or complaints.append(f"request to {sent.url}")
-        ),
+        lambda sent: sent.url.startswith((service.url, "data:")) or complaints.append(f"request to {sent.url}"),
     )
     yield page
     context.close()

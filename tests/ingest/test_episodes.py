@@ -4,15 +4,19 @@ import csv
 import gzip
 import io
 import json
+import os
+import signal
 import threading
 import time
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 import zstandard
 
 from gapwatch.api.examples import REAL, SIM
-from parts import episode, make_project, wait_until
+from gapwatch.store.database import Database
+from parts import episode, make_project, reachable, start_service, wait_until
 
 FULL = REAL | {"embedding": [0.12, -0.4]}
 
@@ -145,6 +149,62 @@ def test_a_deployment_is_described_by_its_newest_episode(client, project):
     assert described() == [("1.1", "supervised")]
     send("1.0", "shadow", "2026-11-05T00:00:00Z")
     assert described() == [("1.1", "supervised")]
+
+
+def test_a_late_episode_seen_by_a_fresh_process_does_not_stop_newer_ones_from_describing(client, project, service):
+    """Both web processes, and a restarted one, start without remembering what stands."""
+
+    def send(version, day):
+        policy = {"name": "bin-pick", "version": version}
+        record = episode(policy=policy, started_at=f"2026-11-{day:02}T00:00:00Z")
+        wait_until(lambda: client.post("/episodes", json=record).is_success, what="an accepted episode")
+
+    send("A", 1)
+    send("B", 5)
+    [web] = service.children("gapwatch web")
+    os.kill(web, signal.SIGKILL)
+    send("A", 2)
+    send("A", 6)
+    described = project.value(
+        "SELECT p.version FROM deployments d JOIN policies p ON p.id = d.policy_id WHERE d.project_id = :p"
+    )
+    assert described == "A"
+
+
+def test_sending_a_large_batch_again_costs_no_more_than_the_first_time(client):
+    records = [episode(id=f"e{number}") for number in range(10_000)]
+    seconds = []
+    for _ in range(2):
+        started = time.monotonic()
+        answer = client.post("/episodes/batch", json=records)
+        seconds.append(time.monotonic() - started)
+        assert answer.json()["sent"] == 10_000
+    assert seconds[1] < 2 * seconds[0]
+
+
+def test_a_frozen_database_is_a_503_and_not_a_hanging_request(tmp_path):
+    service = start_service(reachable(tmp_path) / "data")
+    database = Database(service.database_url)
+    try:
+        own = make_project(service, database)
+        with own.client() as sender:
+            assert sender.post("/episodes", json=episode()).status_code == 201
+            [postgres] = service.children("bin/postgres")
+            frozen = [psutil.Process(postgres), *psutil.Process(postgres).children()]
+            for process in frozen:
+                process.suspend()
+            try:
+                answer = sender.post("/episodes", json=episode(), timeout=30)
+            finally:
+                for process in frozen:
+                    process.resume()
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"]
+            record = episode()
+            wait_until(lambda: sender.post("/episodes", json=record).is_success, 10, what="service as before")
+    finally:
+        database.close()
+        service.stop()
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ def test_every_template_compiles(name):
     make_environment().get_template(name)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"]
-)
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"])
 def test_every_page_has_a_title(name):
     assert "title" in make_environment().get_template(name).blocks

@@ -1,6 +1,7 @@
 import difflib
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -35,6 +36,15 @@ def test_schema_comes_up_from_nothing(empty_database_url):
 def test_migrating_twice_changes_nothing(database):
     migrate(database)
     assert is_current(database)
+
+
+def test_two_at_once_wait_for_each_other(empty_database_url):
+    databases = [Database(empty_database_url) for _ in range(4)]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(migrate, databases))
+    assert all(map(is_current, databases))
+    for database in databases:
+        database.close()
 
 
 def test_models_and_migrations_agree(database):

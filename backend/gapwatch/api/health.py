@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -43,9 +43,8 @@ class HealthRoutes:
         disk = {"ok": free >= LEAST_FREE_BYTES, "free_bytes": free}
         try:
             with self._database.transaction() as connection:
-                connection.execute(text("SET LOCAL statement_timeout = '2s'"))
+                backlog = work.backlog(connection)
                 silent_s = heartbeats.seconds_since(connection, "worker")
-                lag_s = work.oldest_age_s(connection)
             migrated = is_current(self._database)
         except GapwatchError as error:
             return {"database": {"ok": False, "why": error.detail}, "disk": disk}
@@ -57,5 +56,5 @@ class HealthRoutes:
                 "ok": silent_s is not None and silent_s < WORKER_SILENT_AFTER_S,
                 "silent_s": silent_s,
             },
-            "work": {"ok": lag_s < WORK_LATE_AFTER_S, "oldest_s": lag_s},
+            "work": {"ok": backlog.oldest_s < WORK_LATE_AFTER_S, **asdict(backlog)},
         }

@@ -37,6 +37,7 @@ class FleetPage:
     email: str
     csrf: str
     public_url: str
+    data_dir_option: str
     entries: list[FleetEntry]
 
 

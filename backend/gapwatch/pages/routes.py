@@ -12,16 +12,17 @@ from gapwatch.pages.fleet import FleetPage, fleet_entry
 from gapwatch.pages.signin import SignIn
 from gapwatch.pages.static import CachedFiles
 from gapwatch.pages.templates import FRONTEND, Pages
+from gapwatch.settings import Settings
 from gapwatch.store import access, fleet
 from gapwatch.store.database import Database
 
 
 class PageRoutes:
-    def __init__(self, database: Database, pages: Pages, public_url: str) -> None:
+    def __init__(self, database: Database, pages: Pages, settings: Settings) -> None:
         self._database = database
         self._pages = pages
-        self._public_url = public_url
-        self._sign_in = SignIn(database, pages, public_url)
+        self._settings = settings
+        self._sign_in = SignIn(database, pages, settings.public_url)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -47,7 +48,8 @@ class PageRoutes:
             role=project.role,
             email=person.email,
             csrf=person.csrf_token,
-            public_url=self._public_url,
+            public_url=self._settings.public_url,
+            data_dir_option=self._settings.data_dir_option,
             entries=[fleet_entry(row) for row in rows],
         )
         return self._pages.render("fleet.html", page=page)

@@ -17,8 +17,6 @@ from gapwatch.pages.templates import Pages
 from gapwatch.store import access
 from gapwatch.store.database import Database
 
-IDLE, ABSOLUTE = "14 days", "90 days"
-
 
 @dataclass(frozen=True)
 class SignInPage:
@@ -39,7 +37,7 @@ class SignIn:
         if not token:
             return None
         with self._database.transaction() as connection:
-            return access.find_session(connection, _hash(token), IDLE, ABSOLUTE)
+            return access.find_session(connection, _hash(token))
 
     def show(self, request: Request) -> Response:
         return self._pages.render(
@@ -84,7 +82,7 @@ class SignIn:
     def _sign_out(self, request: Request, form: dict[str, str]) -> Response:
         token = request.cookies.get(self._cookie, "")
         with self._database.transaction() as connection:
-            session = access.find_session(connection, _hash(token), IDLE, ABSOLUTE)
+            session = access.find_session(connection, _hash(token))
             if session is not None:
                 if not secrets.compare_digest(session.csrf_token, form.get("csrf", "")):
                     raise Forbidden("The form is out of date; load the page again.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -53,10 +53,17 @@ RETRYABLE = (
     errors.LockNotAvailable,
 )
 MOST_TRIES = 6
+ANSWER_WITHIN_S = 10.0
 
 COPY = sql.SQL("COPY episodes ({}) FROM STDIN (FORMAT binary)").format(
     sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
 )
+PROBE = """
+SELECT id, content_hash, false FROM episodes WHERE project_id = %(p)s AND id = ANY(%(ids)s)
+UNION ALL
+SELECT id, content_hash, true FROM episode_revisions
+WHERE project_id = %(p)s AND id = ANY(%(ids)s) AND ended_by = 'deletion'
+"""
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,8 @@ class Acceptor:
         """One transaction on a connection of the pool, again when another got in its way."""
         for attempt in range(1, MOST_TRIES + 1):
             try:
-                async with self._pool.connection() as connection:
+                # A frozen server answers neither a query nor its statement_timeout.
+                async with asyncio.timeout(ANSWER_WITHIN_S), self._pool.connection() as connection:
                     return await work(connection)
             except RETRYABLE as error:
                 if attempt == MOST_TRIES:
@@ -131,7 +139,7 @@ class Acceptor:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter
             except errors.DiskFull as error:
                 raise DiskFull from error
-            except (psycopg.OperationalError, PoolTimeout) as error:
+            except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
                 raise ServiceUnavailable("The database is not answering; try again shortly.") from error
         raise AssertionError("unreachable")
 
@@ -258,44 +266,31 @@ async def _probe(
     connection: AsyncConnection, arrivals: Sequence[Arrival], statuses: list[Status]
 ) -> list[Arrival]:
     """Mark what is already stored or stands twice in this batch; return the rest in the order of its key."""
-    first: dict[tuple[int, str], int] = {}
+    places: dict[tuple[int, str], list[int]] = {}
     for index, arrival in enumerate(arrivals):
-        place = (arrival.project_id, arrival.id)
-        earlier = first.setdefault(place, index)
-        if earlier != index:
-            same = arrivals[earlier].content_hash == arrival.content_hash
-            statuses[index] = "duplicate" if same else "conflict"
-    by_project: dict[int, list[str]] = {}
-    for project_id, id_ in first:
-        by_project.setdefault(project_id, []).append(id_)
-    for project_id, ids in by_project.items():
-        cursor = await connection.execute(
-            """
-            SELECT id, content_hash, false FROM episodes WHERE project_id = %(p)s AND id = ANY(%(ids)s)
-            UNION ALL
-            SELECT id, content_hash, true FROM episode_revisions
-            WHERE project_id = %(p)s AND id = ANY(%(ids)s) AND ended_by = 'deletion'
-            """,
-            {"p": project_id, "ids": ids},
-            prepare=True,
-        )
+        places.setdefault((arrival.project_id, arrival.id), []).append(index)
+    for project_id, ids in _by_project(places).items():
+        cursor = await connection.execute(PROBE, {"p": project_id, "ids": ids}, prepare=True)
         for id_, stored_hash, deleted in await cursor.fetchall():
-            index = first.pop((project_id, id_))
-            same = bytes(stored_hash) == arrivals[index].content_hash
-            statuses[index] = "deleted" if deleted else ("duplicate" if same else "conflict")
-            # What repeats a stored episode within the batch is judged by the stored one too.
-            for later in range(index + 1, len(arrivals)):
-                if arrivals[later].id == id_ and arrivals[later].project_id == project_id:
-                    same = bytes(stored_hash) == arrivals[later].content_hash
-                    statuses[later] = "deleted" if deleted else ("duplicate" if same else "conflict")
-    return [arrivals[first[place]] for place in sorted(first)]
+            for index in places.pop((project_id, id_)):
+                same = bytes(stored_hash) == arrivals[index].content_hash
+                statuses[index] = "deleted" if deleted else ("duplicate" if same else "conflict")
+    for first, *repeats in places.values():
+        for index in repeats:
+            same = arrivals[first].content_hash == arrivals[index].content_hash
+            statuses[index] = "duplicate" if same else "conflict"
+    return [arrivals[places[place][0]] for place in sorted(places)]
+
+
+def _by_project(places: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
+    ids: dict[int, list[str]] = {}
+    for project_id, id_ in places:
+        ids.setdefault(project_id, []).append(id_)
+    return ids
 
 
 async def _leave_work(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
-    by_project: dict[int, list[str]] = {}
-    for arrival in arrivals:
-        by_project.setdefault(arrival.project_id, []).append(arrival.id)
-    for project_id, ids in by_project.items():
+    for project_id, ids in _by_project((arrival.project_id, arrival.id) for arrival in arrivals).items():
         await connection.execute(
             "INSERT INTO work (project_id, kind, episode_ids) VALUES (%s, 'fold', %s)",
             (project_id, ids),

@@ -11,6 +11,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gapwatch.store.tables.access import ApiKey, AuditEntry, BrowserSession, Member, Project, User
 
+# A browser that is not seen for so long, or that signed in so long ago, has to sign in again.
+SESSION_IDLE, SESSION_ABSOLUTE = "14 days", "90 days"
+
 
 @dataclass(frozen=True)
 class SignedIn:
@@ -71,7 +74,7 @@ def open_session(connection: Connection, user_id: int, token_hash: bytes, csrf_t
     )
 
 
-def find_session(connection: Connection, token_hash: bytes, idle: str, absolute: str) -> SignedIn | None:
+def find_session(connection: Connection, token_hash: bytes) -> SignedIn | None:
     """The session behind a token, if it is neither idle nor old; seeing it keeps it alive."""
     row = connection.execute(
         select(User.id, User.email, BrowserSession.csrf_token, BrowserSession.seen_at)
@@ -79,8 +82,8 @@ def find_session(connection: Connection, token_hash: bytes, idle: str, absolute:
         .where(
             BrowserSession.token_hash == token_hash,
             User.disabled_at.is_(None),
-            BrowserSession.seen_at > func.now() - text(f"interval '{idle}'"),
-            BrowserSession.created_at > func.now() - text(f"interval '{absolute}'"),
+            BrowserSession.seen_at > func.now() - text(f"interval '{SESSION_IDLE}'"),
+            BrowserSession.created_at > func.now() - text(f"interval '{SESSION_ABSOLUTE}'"),
         )
     ).first()
     if row is None:
@@ -99,6 +102,14 @@ def find_session(connection: Connection, token_hash: bytes, idle: str, absolute:
 
 def close_session(connection: Connection, token_hash: bytes) -> None:
     connection.execute(delete(BrowserSession).where(BrowserSession.token_hash == token_hash))
+
+
+def drop_old_sessions(connection: Connection) -> None:
+    connection.execute(
+        delete(BrowserSession).where(
+            BrowserSession.created_at < func.now() - text(f"interval '{SESSION_ABSOLUTE}'")
+        )
+    )
 
 
 def memberships(connection: Connection, user_id: int) -> list[Membership]:

@@ -21,9 +21,9 @@ def migrate(database: Database, revision: str = "head") -> None:
     """Up or down to a revision. A waiting lock gives up after 10 s instead of blocking the service."""
     config = alembic_config()
     with database.engine.connect() as connection:
+        connection.execute(text("SET lock_timeout = 0; SET statement_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
         connection.execute(text("SET lock_timeout = '10s'"))
-        connection.execute(text("SET statement_timeout = 0"))
         connection.commit()
         config.attributes["connection"] = connection
         going_down = revision.startswith("-") or revision == "base"

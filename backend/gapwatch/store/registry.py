@@ -145,11 +145,16 @@ async def describe_deployments(
             ),
         )
         row = await cursor.fetchone()
-        if row is None:  # an older episode: what stands is newer
+        if row is None:  # an older episode: what stands is newer, and is what we remember
             cursor = await connection.execute(
-                "SELECT id FROM deployments WHERE project_id = %s AND slug = %s", (project_id, slug)
+                """
+                SELECT id, policy_id, task_id, site_id, stage, described_at
+                FROM deployments WHERE project_id = %s AND slug = %s
+                """,
+                (project_id, slug),
             )
             row = await cursor.fetchone()
-        assert row is not None  # noqa: S101 - inserted or found above
+            assert row is not None  # noqa: S101 - the insert met it
+            description, at = Description(*row[1:5]), row[5]
         known[slug] = KnownDeployment(row[0], description, at)
     return known

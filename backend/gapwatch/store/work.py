@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, select, text, update
 from gapwatch.store.tables.work import Work
 
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
-# accepted data. `/readyz` and the log name it.
+# accepted data. `/readyz` counts it and the log names it.
 LONGEST_PAUSE_S = 300
 
 
@@ -60,7 +60,17 @@ def postpone(connection: Connection, claimed: Claim, error: str) -> None:
     )
 
 
-def oldest_age_s(connection: Connection) -> float:
-    """How long the oldest row has been waiting: the lag of the numbers behind the episodes."""
-    age = func.extract("epoch", func.now() - func.min(Work.created_at))
-    return float(connection.execute(select(func.coalesce(age, 0))).scalar_one())
+@dataclass(frozen=True)
+class Backlog:
+    """`oldest_s` is the lag of the numbers behind the episodes; `failing` rows were tried and postponed."""
+
+    oldest_s: float
+    failing: int
+
+
+def backlog(connection: Connection) -> Backlog:
+    connection.execute(text("SET LOCAL statement_timeout = '2s'"))
+    age = func.extract("epoch", func.now() - func.min(Work.created_at).filter(Work.attempts == 0))
+    failing = func.count().filter(Work.attempts > 0)
+    row = connection.execute(select(func.coalesce(age, 0), failing).select_from(Work)).one()
+    return Backlog(float(row[0]), int(row[1]))
