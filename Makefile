@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check lock clean
+.PHONY: demo test check faults fuzz bench-ingest lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -17,6 +17,16 @@ check: .venv/installed-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+# The long versions of what the suite does briefly.
+faults: .venv/installed-dev
+	@GAPWATCH_FAULT_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/faults -s --timeout=3600
+
+fuzz: .venv/installed-dev
+	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/ingest/test_raw_bytes.py --timeout=3600
+
+bench-ingest: .venv/installed-dev
+	@$(BIN)/python -m bench.ingest $(ARGS)
 
 # Needs the network; everything else works without once installed.
 lock: .venv/bin/python

@@ -23,6 +23,7 @@ from gapwatch.api.rejected import rejected_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, problem
 from gapwatch.ingest.rates import Buckets
 from gapwatch.ingest.routes import IngestRoutes
+from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.openapi import openapi
 from gapwatch.pages.routes import PageRoutes
@@ -69,7 +70,8 @@ def make_app(settings: Settings) -> ASGIApp:
     acceptor, keyring = Acceptor(pool), Keyring(pool, settings.server_secret())
     # Each process gives out its share of a key's rate.
     buckets = Buckets(settings.ingest_rate / settings.web_processes)
-    app.router.routes += IngestRoutes(acceptor, keyring, buckets, nudger.nudge).routes()
+    space = SpaceGuard(settings.data_dir / "postgres")
+    app.router.routes += IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge).routes()
     app.include_router(episode_routes(database, keyring))
     app.include_router(rejected_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))

@@ -23,6 +23,7 @@ from gapwatch.ingest.checks import Refused, check_record, content_hash
 from gapwatch.ingest.clocks import SenderClock, read_clock
 from gapwatch.ingest.commits import GroupCommit
 from gapwatch.ingest.rates import Buckets
+from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.store.accept import Acceptor, Rejection, Status
 from gapwatch.store.arrivals import Arrival, make_arrival
@@ -48,12 +49,18 @@ FAULT_OF_STATUS: dict[Status, tuple[str, str]] = {
 
 class IngestRoutes:
     def __init__(
-        self, acceptor: Acceptor, keyring: Keyring, buckets: Buckets, nudge: Callable[[str], None]
+        self,
+        acceptor: Acceptor,
+        keyring: Keyring,
+        buckets: Buckets,
+        space: SpaceGuard,
+        nudge: Callable[[str], None],
     ) -> None:
         self._acceptor = acceptor
         self._group = GroupCommit(acceptor)
         self._keyring = keyring
         self._buckets = buckets
+        self._space = space
         self._nudge = nudge
 
     def routes(self) -> list[Route]:
@@ -129,6 +136,7 @@ class IngestRoutes:
     async def _authorize(self, request: Request, scope: str = "ingest") -> KeyHolder:
         holder = await self._keyring.authorize(request.headers.getlist("authorization"), scope)
         self._buckets.check(holder.key_id)
+        self._space.refuse_when_full()
         return holder
 
     async def _store_batch(
