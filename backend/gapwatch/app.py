@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from gapwatch.api.episodes import episode_routes
 from gapwatch.api.health import HealthRoutes
 from gapwatch.api.keys import key_routes
+from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, problem
@@ -75,6 +76,7 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(episode_routes(database, keyring))
     app.include_router(rejected_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
+    app.include_router(metrics_routes(database, keyring))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()
     app.router.routes += PageRoutes(database, pages, settings).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]

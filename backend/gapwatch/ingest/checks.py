@@ -58,6 +58,9 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
     if len(raw) > LARGEST_RECORD_BYTES:
         raise Refused([fault("", "record-too-large", "A record may have at most 1 MiB.")])
     try:
+        if not raw.isascii():
+            # é as one character or as two is one name to people; it is stored as one.
+            raw = unicodedata.normalize("NFC", raw.decode()).encode()
         record = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise Refused(explain(raw)) from None

@@ -1,0 +1,45 @@
+"""`/metrics`: what Prometheus watches, read from the database so that every process says the same."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import PlainTextResponse
+
+from gapwatch.access.keys import KeyHolder
+from gapwatch.api.problems import problems
+from gapwatch.keyring import Keyring
+from gapwatch.store import heartbeats, work
+from gapwatch.store.database import Database
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
+    router = APIRouter(tags=["health"])
+    reader = Depends(keyring.needs("read"))
+
+    @router.get(
+        "/metrics",
+        summary="Figures for Prometheus",
+        responses=problems(401, 403, 503)
+        | {200: {"description": "Prometheus text.", "content": {"text/plain": {"example": "gapwatch_up 1\n"}}}},
+        response_class=PlainTextResponse,
+    )
+    def read_metrics(_: KeyHolder = reader) -> PlainTextResponse:
+        """How far the numbers are behind the episodes, and how long the workers have been silent."""
+        with database.transaction() as connection:
+            backlog = work.backlog(connection)
+            silent_s = heartbeats.seconds_since(connection, "worker")
+        figures = [
+            ("gapwatch_up", "The web part answers and reaches the database.", 1),
+            ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),
+            ("gapwatch_work_failing", "Work rows that failed and are tried again later.", backlog.failing),
+        ]
+        if silent_s is not None:
+            figures.append(("gapwatch_worker_silent_seconds", "Time since a worker made its round.", silent_s))
+        lines = [
+            f"# HELP {name} {words}\n# TYPE {name} gauge\n{name} {value:g}\n" for name, words, value in figures
+        ]
+        return PlainTextResponse("".join(lines), media_type=TEXT)
+
+    return router
