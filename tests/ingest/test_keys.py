@@ -1,5 +1,7 @@
+import json
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +11,8 @@ import pytest
 from gapwatch.access.keys import bearer, hash_key, new_key
 from gapwatch.errors import TooManyRequests
 from gapwatch.ingest.rates import Buckets
-from parts import clean_environment, episode, wait_until
+from gapwatch.store.database import Database
+from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
 
 
 def post(service, **headers) -> httpx.Response:
@@ -155,3 +158,40 @@ def test_a_large_batch_is_taken_and_waited_for(monkeypatch):
     with pytest.raises(TooManyRequests) as refused:
         buckets.check(1)
     assert refused.value.headers["Retry-After"] == "10"
+
+
+def test_a_noisy_key_is_held_back_and_another_is_served_meanwhile(tmp_path):
+    service = start_service(reachable(tmp_path) / "data", GAPWATCH_INGEST_RATE="1000")
+    database = Database(service.database_url)
+    noisy, quiet = make_project(service, database), make_project(service, database)
+    batch = json.dumps([episode() for _ in range(1000)])
+    stopping = threading.Event()
+    statuses: list[int] = []
+
+    def flood():
+        with noisy.client() as client:
+            client.headers["Content-Type"] = "application/json"
+            while not stopping.is_set():
+                statuses.append(client.post("/episodes/batch", content=batch).status_code)
+                time.sleep(0.005)
+
+    threads = [threading.Thread(target=flood) for _ in range(4)]
+    try:
+        with quiet.client() as client:
+            client.post("/episodes", json=episode())
+            for thread in threads:
+                thread.start()
+            seconds = []
+            for _ in range(60):
+                started = time.monotonic()
+                assert client.post("/episodes", json=episode()).status_code == 201
+                seconds.append(time.monotonic() - started)
+                time.sleep(0.02)
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
+        database.close()
+        service.stop()
+    assert statuses.count(429) > statuses.count(200)
+    assert sorted(seconds)[len(seconds) // 2] < 0.1

@@ -1,4 +1,6 @@
-"""A token bucket per key: one noisy sender is slowed down, the others are not.
+"""What one key may take: a token bucket for its rate, and few lanes for its batches.
+
+One noisy sender is slowed down, the others are not.
 
 Buckets live in the process, so that ingest never waits for anything but Postgres; each of several web
 processes gives out its share of the rate.
@@ -6,6 +8,7 @@ processes gives out its share of the rate.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from dataclasses import dataclass
@@ -14,6 +17,8 @@ from gapwatch.errors import TooManyRequests
 
 BURST_S = 2.0
 MOST_BUCKETS = 10_000
+# Batches of one key that are read and stored at the same time; fewer than there are database connections.
+LANES = 4
 
 
 @dataclass
@@ -52,3 +57,13 @@ class Buckets:
         bucket.tokens = min(self._most, bucket.tokens + (now - bucket.at) * self._rate)
         bucket.at = now
         return bucket
+
+
+class Lanes:
+    """Bounds the memory and the connections that the batches of one key hold at a time."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, asyncio.Semaphore] = {}
+
+    def of(self, key_id: int) -> asyncio.Semaphore:
+        return self._lanes.setdefault(key_id, asyncio.Semaphore(LANES))

@@ -22,7 +22,7 @@ from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, me
 from gapwatch.ingest.checks import Refused, check_record, content_hash
 from gapwatch.ingest.clocks import SenderClock, read_clock
 from gapwatch.ingest.commits import GroupCommit
-from gapwatch.ingest.rates import Buckets
+from gapwatch.ingest.rates import Buckets, Lanes
 from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.store.accept import Acceptor, Rejection, Status
@@ -60,6 +60,7 @@ class IngestRoutes:
         self._group = GroupCommit(acceptor)
         self._keyring = keyring
         self._buckets = buckets
+        self._lanes = Lanes()
         self._space = space
         self._nudge = nudge
 
@@ -94,11 +95,12 @@ class IngestRoutes:
         holder = await self._authorize(request)
         kind = media_type(request.headers, (JSON, NDJSON))
         clock = read_clock(request.headers.get("gapwatch-sent-at"))
-        body = await read_body(request, LARGEST_BATCH)
         strict = "handling=strict" in request.headers.get("prefer", "").replace(" ", "").lower()
-        items = split_batch(body, kind)
-        self._buckets.take(holder.key_id, len(items))
-        outcome = await self._store_batch(holder, items, clock, strict=strict)
+        async with self._lanes.of(holder.key_id):
+            body = await read_body(request, LARGEST_BATCH)
+            items = split_batch(body, kind)
+            self._buckets.take(holder.key_id, len(items))
+            outcome = await self._store_batch(holder, items, clock, strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
         return _json(outcome | clock.told(), 200)
