@@ -16,6 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 log = structlog.get_logger()
 
 USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+INGEST_PATHS = {"/api/v1/episodes", "/api/v1/episodes/batch"}
+BAD_REQUEST = 400
 QUIET_PATHS = {"/healthz", "/readyz", "/metrics"}
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -71,7 +73,11 @@ class RequestContext:
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
-                if scope["path"] not in QUIET_PATHS:
+                # A fleet sends thousands of episodes a second; one that was stored is no news.
+                is_news = status >= BAD_REQUEST or not (
+                    scope["method"] == "POST" and scope["path"] in INGEST_PATHS
+                )
+                if is_news and scope["path"] not in QUIET_PATHS:
                     # The path only: a query may hold what a person typed by mistake, a key among it.
                     log.info(
                         "request",

@@ -35,10 +35,13 @@ FARTHEST_AHEAD = timedelta(hours=24)
 ADDRESSABLE = re.compile(r"[^\s/?#%\\]+")
 NAME_FIELDS = ("task", "robot", "site", "session", "pair")
 MOST_KNOWN_CONTRACTS = 1000
+MOST_REMEMBERED = 50_000
 
 _decoder = msgspec.json.Decoder(EpisodeRecord)
 _encoder = msgspec.json.Encoder(order="deterministic")
 _known_contracts: dict[bytes, Raw] = {}
+_clean_names: set[str] = set()
+_clean_deployments: set[str] = set()
 
 
 class Refused(Exception):
@@ -77,7 +80,7 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
         raise Refused(faults)
     if b"null" in raw:
         _drop_nulls(record)
-    if b"-0" in raw:
+    if b":-0" in raw or b" -0" in raw or b",-0" in raw or b"[-0" in raw:
         _normalise_zeros(record)
     if not record.id.isascii():
         record.id = unicodedata.normalize("NFC", record.id)
@@ -99,7 +102,7 @@ def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
         faults.append(fault("/id", "bad-id", message))
     deployment = record.deployment
     if isinstance(deployment, str):
-        if not ADDRESSABLE.fullmatch(deployment) or INVISIBLE.search(deployment):
+        if deployment not in _clean_deployments and not _is_clean_deployment(deployment):
             message = "A deployment name has no spaces, control characters or any of / ? # % \\."
             faults.append(fault("/deployment", "bad-name", message))
     elif record.domain == "real":
@@ -108,12 +111,13 @@ def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
         faults.append(fault("/simulator", "missing", "A sim episode names its simulator."))
     for name in NAME_FIELDS:
         value = getattr(record, name)
-        if isinstance(value, str) and not value.isalnum() and not _is_clean(value):
+        if value is not UNSET and value not in _clean_names and not _is_clean(value):
             faults.append(fault(f"/{name}", "bad-name", _BAD_NAME))
     for versioned, pointer in ((record.policy, "/policy"), (record.simulator, "/simulator")):
         if isinstance(versioned, msgspec.Struct):
             for part in ("name", "version"):
-                if not _is_clean(getattr(versioned, part)):
+                value = getattr(versioned, part)
+                if value not in _clean_names and not _is_clean(value):
                     faults.append(fault(f"{pointer}/{part}", "bad-name", _BAD_NAME))
     if record.started_at < EARLIEST:
         faults.append(fault("/started_at", "out-of-range", "Times start in the year 2000."))
@@ -133,8 +137,25 @@ def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
 _BAD_NAME = "A name has no control or invisible characters and no space at either end."
 
 
-def _is_clean(name: str) -> bool:
-    return name == name.strip() and not INVISIBLE.search(name)
+def _is_clean(name: str | None) -> bool:
+    """Names come again and again; a clean one is looked through once."""
+    if name is None:
+        return True
+    clean = name == name.strip() and not INVISIBLE.search(name)
+    if clean:
+        if len(_clean_names) >= MOST_REMEMBERED:
+            _clean_names.clear()
+        _clean_names.add(name)
+    return clean
+
+
+def _is_clean_deployment(name: str) -> bool:
+    clean = ADDRESSABLE.fullmatch(name) is not None and not INVISIBLE.search(name)
+    if clean:
+        if len(_clean_deployments) >= MOST_REMEMBERED:
+            _clean_deployments.clear()
+        _clean_deployments.add(name)
+    return clean
 
 
 def _check_failure(failure: Failure) -> list[Fault]:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 import psycopg
@@ -20,8 +21,8 @@ from gapwatch.store.arrivals import (
     COLUMNS,
     REFERENCES,
     Arrival,
-    copy_row,
     description,
+    pack_references,
     registry_row,
     with_revision,
 )
@@ -33,7 +34,8 @@ from gapwatch.store.registry import (
     UNIQUE,
     Description,
     Key,
-    KnownDeployment,
+    Learned,
+    Numbers,
     Registry,
     Table,
     describe_deployments,
@@ -155,22 +157,16 @@ class Acceptor:
             fresh = await _probe(connection, arrivals, statuses)
             if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
                 return statuses
-            ids: dict[tuple[int, Table, Key], int] = {}
-            deployments: dict[tuple[int, str], KnownDeployment] = {}
+            learned = Learned()
             if fresh:
-                await self._register(connection, fresh, ids)
-                numbered = [(arrival, self._numbers(arrival, ids)) for arrival in fresh]
-                await self._describe(connection, numbered, deployments)
-                await self._copy(connection, numbered, deployments)
+                learned = await self._insert(connection, fresh)
                 await _leave_work(connection, fresh)
             if rejections:
                 await _quarantine(connection, rejections)
-        self._registry.remember(ids, deployments)
+        self._registry.remember(learned)
         return statuses
 
     async def _replace_once(self, connection: AsyncConnection, arrival: Arrival, actor: str) -> Change | None:
-        ids: dict[tuple[int, Table, Key], int] = {}
-        deployments: dict[tuple[int, str], KnownDeployment] = {}
         async with connection.transaction():
             standing = await corrections.standing_revision(connection, arrival.project_id, arrival.id)
             if standing is None:
@@ -181,54 +177,74 @@ class Acceptor:
             await corrections.end_revision(
                 connection, arrival.project_id, arrival.id, revision, ended_by="correction", actor=actor
             )
-            arrival = with_revision(arrival, revision + 1)
-            await self._register(connection, [arrival], ids)
-            numbered = [(arrival, self._numbers(arrival, ids))]
-            await self._describe(connection, numbered, deployments)
-            await self._copy(connection, numbered, deployments)
+            learned = await self._insert(connection, [with_revision(arrival, revision + 1)])
             await corrections.leave_work(connection, arrival.project_id, arrival.id, revision + 1, 1)
-        self._registry.remember(ids, deployments)
+        self._registry.remember(learned)
         return Change(revision + 1, changed=True)
 
-    async def _register(
-        self, connection: AsyncConnection, arrivals: list[Arrival], ids: dict[tuple[int, Table, Key], int]
-    ) -> None:
-        unknown: dict[tuple[int, Table], set[Key]] = {}
+    async def _insert(self, connection: AsyncConnection, arrivals: list[Arrival]) -> Learned:
+        """Register what is new and COPY the episodes; returns what to remember once it is committed."""
+        learned = Learned()
+        known = [self._registry.numbers(arrival.project_id, arrival.references) for arrival in arrivals]
+        unknown = [arrival for arrival, numbers in zip(arrivals, known, strict=True) if numbers is None]
+        if unknown:
+            await self._register(connection, unknown, learned)
+        numbered = [
+            (arrival, numbers or learned.numbers[arrival.project_id, arrival.references])
+            for arrival, numbers in zip(arrivals, known, strict=True)
+        ]
+        await self._describe(connection, numbered, learned)
+        rows = [pg.HEADER]
+        for arrival, numbers in numbered:
+            front = self._front(arrival, numbers, learned)
+            rows += (front, arrival.common, arrival.values)
+        rows.append(pg.TRAILER)
+        async with connection.cursor().copy(COPY) as copy:
+            await copy.write(b"".join(rows))
+        return learned
+
+    def _front(self, arrival: Arrival, numbers: Numbers, learned: Learned) -> bytes:
+        deployment_id = None
+        if arrival.deployment is not None:
+            place = (arrival.project_id, arrival.deployment)
+            deployment = learned.deployments.get(place) or self._registry.deployment(*place)
+            assert deployment is not None  # noqa: S101 - described before
+            deployment_id = deployment.id
+        return pack_references(arrival.project_id, deployment_id, numbers)
+
+    async def _register(self, connection: AsyncConnection, arrivals: list[Arrival], learned: Learned) -> None:
+        """Numbers for every reference of these arrivals, made in one fixed order of tables."""
+        wanted: dict[tuple[int, Table], set[Key]] = {}
         for arrival in arrivals:
             for (_, table), key in zip(REFERENCES, arrival.references, strict=True):
-                if key is not None and self._registry.known(arrival.project_id, table, key) is None:
-                    unknown.setdefault((arrival.project_id, table), set()).add(key)
+                if key is not None:
+                    wanted.setdefault((arrival.project_id, table), set()).add(key)
         order = list(REGISTRY_COLUMNS)
-        for project_id, table in sorted(unknown, key=lambda pair: (pair[0], order.index(pair[1]))):
-            rows = {key: registry_row(table, key) for key in unknown[project_id, table]}
-            found = await register(
-                connection, project_id, table, {row[: UNIQUE[table]]: row for row in rows.values()}
-            )
+        ids: dict[tuple[int, Table, Key], int] = {}
+        for project_id, table in sorted(wanted, key=lambda pair: (pair[0], order.index(pair[1]))):
+            rows = {key: registry_row(table, key) for key in wanted[project_id, table]}
+            unique = UNIQUE[table]
+            found = await register(connection, project_id, table, {row[:unique]: row for row in rows.values()})
             for key, row in rows.items():
-                ids[project_id, table, key] = found[row[: UNIQUE[table]]]
-
-    def _numbers(self, arrival: Arrival, ids: dict[tuple[int, Table, Key], int]) -> list[int | None]:
-        project_id, known = arrival.project_id, self._registry.known
-        return [
-            None if key is None else (known(project_id, table, key) or ids[project_id, table, key])
-            for (_, table), key in zip(REFERENCES, arrival.references, strict=True)
-        ]
+                ids[project_id, table, key] = found[row[:unique]]
+        for arrival in arrivals:
+            learned.numbers[arrival.project_id, arrival.references] = tuple(
+                None if key is None else ids[arrival.project_id, table, key]
+                for (_, table), key in zip(REFERENCES, arrival.references, strict=True)
+            )
 
     async def _describe(
-        self,
-        connection: AsyncConnection,
-        numbered: list[tuple[Arrival, list[int | None]]],
-        deployments: dict[tuple[int, str], KnownDeployment],
+        self, connection: AsyncConnection, numbered: list[tuple[Arrival, Numbers]], learned: Learned
     ) -> None:
         """Register deployments, and update one only when a newer episode says something else of it."""
-        changed: dict[int, dict[str, tuple[Any, Description]]] = {}
+        changed: dict[int, dict[str, tuple[datetime, Description]]] = {}
         for arrival, numbers in numbered:
             slug = arrival.deployment
             if slug is None:
                 continue
             at = arrival.record.started_at
-            known = self._registry.known_deployment(arrival.project_id, slug)
-            if known is not None and (at <= known.described_at):
+            known = self._registry.deployment(arrival.project_id, slug)
+            if known is not None and at <= known.described_at:
                 continue
             says = description(arrival, numbers)
             if known is not None and says == known.description:
@@ -239,27 +255,7 @@ class Acceptor:
         for project_id in sorted(changed):
             described = await describe_deployments(connection, project_id, changed[project_id])
             for slug, deployment in described.items():
-                deployments[project_id, slug] = deployment
-
-    async def _copy(
-        self,
-        connection: AsyncConnection,
-        numbered: list[tuple[Arrival, list[int | None]]],
-        deployments: dict[tuple[int, str], KnownDeployment],
-    ) -> None:
-        rows = [pg.HEADER]
-        for arrival, numbers in numbered:
-            slug = arrival.deployment
-            deployment_id = None
-            if slug is not None:
-                place = (arrival.project_id, slug)
-                known = deployments.get(place) or self._registry.known_deployment(*place)
-                assert known is not None  # noqa: S101 - described above
-                deployment_id = known.id
-            rows.append(copy_row(arrival, deployment_id, numbers))
-        rows.append(pg.TRAILER)
-        async with connection.cursor().copy(COPY) as copy:
-            await copy.write(b"".join(rows))
+                learned.deployments[project_id, slug] = deployment
 
 
 async def _probe(

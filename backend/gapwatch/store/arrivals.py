@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gapwatch.record import EpisodeRecord, VersionedName
 from gapwatch.store import copy_format as pg
-from gapwatch.store.registry import Description, Key, Table
+from gapwatch.store.registry import Description, Key, Numbers, References, Table
 
 T = TypeVar("T")
 
@@ -32,16 +32,17 @@ REFERENCES: tuple[tuple[str, Table], ...] = (
     ("metric_names_id", "name_sets"),
     ("contract_id", "contracts"),
 )
-VALUES = (
-    *("revision", "clock_skew_s"),
-    *("id", "started_at", "domain", "outcome", "duration_s", "reward", "stage", "session", "pair"),
-    *("failure_phase", "failure_labels", "failure_category", "failure_note"),
-    *("violations", "interventions", "overrides"),
-    *("numbers", "signals", "metrics", "embedding", "links", "provenance", "content_hash"),
+# What most episodes share with others comes in one piece that is packed once (`_pack_common`).
+COMMON = (
+    *("domain", "outcome", "stage", "session", "failure_phase", "failure_labels", "failure_category"),
+    *("failure_note", "violations", "interventions", "overrides", "clock_skew_s", "revision"),
 )
-COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *VALUES)
+VALUES = (
+    *("id", "started_at", "duration_s", "reward", "pair", "numbers", "signals", "metrics"),
+    *("embedding", "links", "provenance", "content_hash"),
+)
+COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *COMMON, *VALUES)
 ROW_START = pg.row_start(len(COLUMNS))
-FIRST_REVISION = pg.int4(1)
 
 _json = msgspec.json.Encoder(order="deterministic").encode
 
@@ -53,8 +54,10 @@ class Arrival:
     project_id: int
     record: EpisodeRecord
     content_hash: bytes
-    references: tuple[Key | None, ...]
+    references: References
+    common: bytes
     values: bytes
+    clock_skew_s: float | None
 
     @property
     def id(self) -> str:
@@ -98,26 +101,25 @@ def make_arrival(
         metric_names,
         (bytes(contract),) if isinstance(contract, Raw) else None,
     )
-    values = FIRST_REVISION + pg.float8(clock_skew_s)
-    values += _pack(record, number_values, signal_values, metric_values, content_hash)
-    return Arrival(project_id, record, content_hash, references, values)
+    return Arrival(
+        project_id,
+        record,
+        content_hash,
+        references,
+        _pack_common(*_common(record), clock_skew_s, 1),
+        _pack_values(record, number_values, signal_values, metric_values, content_hash),
+        clock_skew_s,
+    )
 
 
 def with_revision(arrival: Arrival, revision: int) -> Arrival:
-    values = pg.int4(revision) + arrival.values[len(FIRST_REVISION) :]
-    return replace(arrival, values=values)
+    common = _pack_common(*_common(arrival.record), arrival.clock_skew_s, revision)
+    return replace(arrival, common=common)
 
 
-def copy_row(arrival: Arrival, deployment_id: int | None, references: list[int | None]) -> bytes:
-    return b"".join(
-        (
-            ROW_START,
-            pg.int4(arrival.project_id),
-            pg.int4(deployment_id),
-            *map(pg.int4, references),
-            arrival.values,
-        )
-    )
+def pack_references(project_id: int, deployment_id: int | None, numbers: Numbers) -> bytes:
+    """The front of a row: everything that the registry gave."""
+    return b"".join((ROW_START, pg.int4(project_id), pg.int4(deployment_id), *map(pg.int4, numbers)))
 
 
 def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
@@ -133,9 +135,9 @@ def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
     return key
 
 
-def description(arrival: Arrival, references: list[int | None]) -> Description:
-    policy_id, task_id = cast(int, references[0]), cast(int, references[1])
-    return Description(policy_id, task_id, references[4], given(arrival.record.stage))
+def description(arrival: Arrival, numbers: Numbers) -> Description:
+    policy_id, task_id = cast(int, numbers[0]), cast(int, numbers[1])
+    return Description(policy_id, task_id, numbers[4], given(arrival.record.stage))
 
 
 def given(value: T | None | UnsetType) -> T | None:
@@ -170,50 +172,67 @@ def _split(kind: str, numbers: dict[str, float] | None) -> tuple[Key | None, Seq
     return key, values if len(numbers) > 1 else (values,)
 
 
-def _pack(
+def _common(record: EpisodeRecord) -> tuple[Any, ...]:
+    failure, safety = given(record.failure), given(record.safety)
+    labels = given(failure.labels) if failure else None
+    return (
+        record.domain,
+        record.outcome,
+        given(record.stage),
+        given(record.session),
+        given(failure.phase) if failure else None,
+        None if labels is None else tuple(labels),
+        given(failure.category) if failure else None,
+        given(failure.note) if failure else None,
+        given(safety.violations) if safety else None,
+        given(safety.interventions) if safety else None,
+        given(safety.overrides) if safety else None,
+    )
+
+
+@lru_cache(maxsize=20_000)
+def _pack_common(
+    domain: str,
+    outcome: str,
+    stage: str | None,
+    session: str | None,
+    phase: str | None,
+    labels: tuple[str, ...] | None,
+    category: str | None,
+    note: str | None,
+    violations: int | None,
+    interventions: int | None,
+    overrides: int | None,
+    clock_skew_s: float | None,
+    revision: int,
+) -> bytes:
+    texts = b"".join(map(pg.text, (domain, outcome, stage, session, phase)))
+    failure = pg.text_array(labels) + pg.text(category) + pg.text(note)
+    safety = b"".join(map(pg.int4, (violations, interventions, overrides)))
+    return texts + failure + safety + pg.float8(clock_skew_s) + pg.int4(revision)
+
+
+def _pack_values(
     record: EpisodeRecord,
     numbers: Sequence[float] | None,
     signals: Sequence[float] | None,
     metrics: Sequence[float] | None,
     content_hash: bytes,
 ) -> bytes:
-    failure, safety = given(record.failure), given(record.safety)
     links, provenance = given(record.links), given(record.provenance)
-    parts = [
-        pg.text(record.id),
-        pg.timestamptz(record.started_at),
-        pg.word(record.domain),
-        pg.word(record.outcome),
-        pg.float8(given(record.duration_s)),
-        pg.float8(given(record.reward)),
-        pg.word(given(record.stage)),
-        pg.text(given(record.session)),
-        pg.text(given(record.pair)),
-    ]
-    if failure is None:
-        parts.append(pg.NULL * 4)
-    else:
-        parts += (
-            pg.word(given(failure.phase)),
-            pg.text_array(given(failure.labels)),
-            pg.word(given(failure.category)),
-            pg.text(given(failure.note)),
+    return b"".join(
+        (
+            pg.text(record.id),
+            pg.timestamptz(record.started_at),
+            pg.float8(given(record.duration_s)),
+            pg.float8(given(record.reward)),
+            pg.text(given(record.pair)),
+            pg.float8_array(numbers),
+            pg.float8_array(signals),
+            pg.float8_array(metrics),
+            pg.float8_array(given(record.embedding)),
+            pg.jsonb(_json(links)) if links else pg.NULL,
+            pg.jsonb(_json(provenance)) if provenance else pg.NULL,
+            pg.bytea(content_hash),
         )
-    if safety is None:
-        parts.append(pg.NULL * 3)
-    else:
-        parts += (
-            pg.int4(given(safety.violations)),
-            pg.int4(given(safety.interventions)),
-            pg.int4(given(safety.overrides)),
-        )
-    parts += (
-        pg.float8_array(numbers),
-        pg.float8_array(signals),
-        pg.float8_array(metrics),
-        pg.float8_array(given(record.embedding)),
-        pg.jsonb(_json(links) if links else None),
-        pg.jsonb(_json(provenance) if provenance else None),
-        pg.bytea(content_hash),
     )
-    return b"".join(parts)

@@ -49,10 +49,6 @@ def text(value: str | None) -> bytes:
     return _length(len(encoded)) + encoded
 
 
-word = lru_cache(maxsize=4096)(text)
-"""`text` for the few words that come again and again: domain, outcome, stage, phase."""
-
-
 def bytea(value: bytes) -> bytes:
     return _length(len(value)) + value
 

@@ -6,7 +6,7 @@ in the steady state nothing is asked of the database.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +14,8 @@ from psycopg import AsyncConnection, sql
 
 # Keys are tuples of what makes an entry unique; ConditionSet, NameSet and Contract are known by their hash.
 Key: TypeAlias = tuple[Any, ...]
+References: TypeAlias = tuple[Key | None, ...]
+Numbers: TypeAlias = tuple[int | None, ...]
 Table: TypeAlias = Literal[
     "policies", "simulators", "tasks", "robots", "sites", "condition_sets", "name_sets", "contracts"
 ]
@@ -32,7 +34,7 @@ COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
 }
 UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
 # A process that has seen more than this forgets and asks again: names may be as many as episodes.
-MOST_REMEMBERED = 200_000
+MOST_REMEMBERED = 50_000
 
 
 @dataclass(frozen=True)
@@ -52,30 +54,38 @@ class KnownDeployment:
     described_at: datetime
 
 
+@dataclass
+class Learned:
+    """What one transaction registered: true once it is committed."""
+
+    numbers: dict[tuple[int, References], Numbers] = field(default_factory=dict)
+    deployments: dict[tuple[int, str], KnownDeployment] = field(default_factory=dict)
+
+
 class Registry:
-    """What one process knows to be registered. Filled only after a commit."""
+    """What one process knows to be committed: the numbers of whole sets of references, and deployments.
+
+    Remembered by the set, because episodes of one robot refer to the same things again and again: one look-up
+    instead of ten.
+    """
 
     def __init__(self) -> None:
-        self._ids: dict[tuple[int, Table, Key], int] = {}
+        self._numbers: dict[tuple[int, References], Numbers] = {}
         self._deployments: dict[tuple[int, str], KnownDeployment] = {}
 
-    def known(self, project_id: int, table: Table, key: Key) -> int | None:
-        return self._ids.get((project_id, table, key))
+    def numbers(self, project_id: int, references: References) -> Numbers | None:
+        return self._numbers.get((project_id, references))
 
-    def known_deployment(self, project_id: int, slug: str) -> KnownDeployment | None:
+    def deployment(self, project_id: int, slug: str) -> KnownDeployment | None:
         return self._deployments.get((project_id, slug))
 
-    def remember(
-        self,
-        ids: dict[tuple[int, Table, Key], int],
-        deployments: dict[tuple[int, str], KnownDeployment],
-    ) -> None:
-        if len(self._ids) > MOST_REMEMBERED:
-            self._ids.clear()
+    def remember(self, learned: Learned) -> None:
+        if len(self._numbers) > MOST_REMEMBERED:
+            self._numbers.clear()
         if len(self._deployments) > MOST_REMEMBERED:
             self._deployments.clear()
-        self._ids |= ids
-        self._deployments |= deployments
+        self._numbers |= learned.numbers
+        self._deployments |= learned.deployments
 
 
 async def register(
