@@ -30,10 +30,19 @@ def configure_logs(settings: Settings) -> None:
     ]
     human = log_format(settings) == "human"
     renderer: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0)]
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                pad_event_to=0,
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
         if human
         else [
-            structlog.processors.dict_tracebacks,
+            # Never with local variables: they hold what was sent, keys among it.
+            structlog.processors.ExceptionRenderer(
+                structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+            ),
             _add_part(settings.part),
             structlog.processors.JSONRenderer(),
         ]

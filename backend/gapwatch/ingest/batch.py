@@ -34,6 +34,11 @@ def _members(body: bytes) -> list[bytes]:
     try:
         return [bytes(member) for member in _decoder.decode(body)]
     except msgspec.ValidationError:
+        # No array; but is it JSON at all?
+        try:
+            msgspec.json.decode(body, type=Raw)
+        except msgspec.DecodeError:
+            raise _malformed("malformed-json", "This is not one JSON array.") from None
         message = "A batch is a JSON array of episodes; a single one goes to /episodes."
         raise Invalid(message, errors=[Fault(pointer="", code="wrong-type", message=message)]) from None
     except RecursionError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,13 +17,13 @@ from msgspec.structs import astuple
 
 from gapwatch.errors import Fault
 from gapwatch.ingest.explain import INVISIBLE, MAPS, explain, fault, pointer_part, unreadable
+from gapwatch.ingest.normalise import drop_nulls, normalise_text, normalise_zeros
 from gapwatch.record import (
     DEEPEST,
     LARGEST_CONTRACT_BYTES,
     LARGEST_RECORD_BYTES,
     EpisodeRecord,
     Failure,
-    Safety,
 )
 from gapwatch.taxonomy import CATEGORIES
 
@@ -32,9 +31,14 @@ EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 FARTHEST_AHEAD = timedelta(hours=24)
 
 # Names that go into addresses: no separators of a URL.
-ADDRESSABLE = re.compile(r"[^\s/?#%\\]+")
+ADDRESSABLE = re.compile(r"[^\s/?#%\\\x00-\x1f\x7f-\x9f]+")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_BRACKET = re.compile(rb"[\[\]{}]")
+# Beyond this the nesting is no mistake any more but an attack on the parser.
+ABSURDLY_DEEP = 500
 NAME_FIELDS = ("task", "robot", "site", "session", "pair")
 MOST_KNOWN_CONTRACTS = 1000
+LARGEST_KNOWN_CONTRACT = 4096
 MOST_REMEMBERED = 50_000
 
 _decoder = msgspec.json.Decoder(EpisodeRecord)
@@ -60,10 +64,9 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
     """The record as an episode ready to store, or Refused."""
     if len(raw) > LARGEST_RECORD_BYTES:
         raise Refused([fault("", "record-too-large", "A record may have at most 1 MiB.")])
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+        _refuse_depth(raw)
     try:
-        if not raw.isascii():
-            # é as one character or as two is one name to people; it is stored as one.
-            raw = unicodedata.normalize("NFC", raw.decode()).encode()
         record = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise Refused(explain(raw)) from None
@@ -74,16 +77,15 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
     faults = _check_rules(record, now)
     if record.contract is not UNSET:
         faults += _check_contract(record)
+    # Only an escape can bring U+0000, and only an escape or a byte beyond ASCII a letter of two forms.
     if b"\\u" in raw:
         faults += _check_escapes(record)
     if faults:
         raise Refused(faults)
     if b"null" in raw:
-        _drop_nulls(record)
-    if b":-0" in raw or b" -0" in raw or b",-0" in raw or b"[-0" in raw:
-        _normalise_zeros(record)
-    if not record.id.isascii():
-        record.id = unicodedata.normalize("NFC", record.id)
+        drop_nulls(record)
+    if b"\\u" in raw or not raw.isascii():
+        normalise_text(record)
     if record.started_at.tzinfo is not UTC:
         record.started_at = record.started_at.astimezone(UTC)
     return record
@@ -91,7 +93,11 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
 
 def content_hash(record: EpisodeRecord) -> bytes:
     """Equal for records that say the same, however their JSON was written."""
-    return hashlib.blake2b(_encoder.encode(record), digest_size=16).digest()
+    written = _encoder.encode(record)
+    if b"-0.0" in written:
+        normalise_zeros(record)
+        written = _encoder.encode(record)
+    return hashlib.blake2b(written, digest_size=16).digest()
 
 
 def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
@@ -128,8 +134,8 @@ def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
         faults += _check_failure(record.failure)
     if isinstance(record.links, dict):
         for name, link in record.links.items():
-            if not link.startswith("https://"):
-                message = "A link starts with https://."
+            if not link.startswith("https://") or name.startswith(".") or not ADDRESSABLE.fullmatch(name):
+                message = "A link starts with https://, and its name is a plain word."
                 faults.append(fault(f"/links/{pointer_part(name)}", "bad-link", message))
     return faults
 
@@ -176,9 +182,10 @@ def _check_contract(record: EpisodeRecord) -> list[Fault]:
         known, faults = _canonical_contract(raw)
         if faults:
             return faults
-        if len(_known_contracts) >= MOST_KNOWN_CONTRACTS:
-            _known_contracts.clear()
-        _known_contracts[raw] = known
+        if len(raw) <= LARGEST_KNOWN_CONTRACT:
+            if len(_known_contracts) >= MOST_KNOWN_CONTRACTS:
+                _known_contracts.clear()
+            _known_contracts[raw] = known
     record.contract = known
     return []
 
@@ -228,6 +235,19 @@ def _may_have_duplicate_keys(raw: bytes, record: EpisodeRecord) -> bool:
     return raw.count(b'":') != keys
 
 
+def _refuse_depth(raw: bytes) -> None:
+    """Looked at before decoding: recursion would end somewhere, and not where we say."""
+    depth = deepest = 0
+    for bracket in _BRACKET.finditer(_STRING.sub(b"", raw)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+        if deepest > ABSURDLY_DEEP:
+            raise Refused([fault("", "malformed-json", "The nesting is too deep.")])
+    # The record itself is one level, the contract's own levels begin below it.
+    if deepest > DEEPEST + 1:
+        raise Refused([fault("", "too-deep", f"At most {DEEPEST} levels of nesting.")])
+
+
 def _depth(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + max(map(_depth, value.values()), default=0)
@@ -245,39 +265,11 @@ def _contains_nul(value: Any) -> bool:
 
 
 def _check_escapes(record: EpisodeRecord) -> list[Fault]:
-    """Postgres stores every character but U+0000, which only an escape can bring."""
-    value = msgspec.to_builtins(record)
+    """Postgres stores every character but U+0000. The contract was looked through by itself."""
     return [
         fault(f"/{name}", "nul-character", "U+0000 cannot be stored.")
-        for name, member in value.items()
-        if name != "contract" and _contains_nul(member)
+        for name in record.__struct_fields__
+        if name != "contract"
+        and (value := getattr(record, name)) is not UNSET
+        and _contains_nul(msgspec.to_builtins(value))
     ]
-
-
-def _drop_nulls(record: EpisodeRecord) -> None:
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        if value is None:
-            setattr(record, name, UNSET)
-        elif isinstance(value, Failure | Safety):
-            for part in value.__struct_fields__:
-                if getattr(value, part) is None:
-                    setattr(value, part, UNSET)
-        elif isinstance(value, dict):
-            setattr(record, name, {key: member for key, member in value.items() if member is not None})
-
-
-def _normalise_zeros(record: EpisodeRecord) -> None:
-    """−0.0 and 0.0 are one value to people and two to a hash."""
-    for name in ("duration_s", "reward"):
-        value = getattr(record, name)
-        if isinstance(value, float):
-            setattr(record, name, value + 0.0)
-    for name in ("metrics", "signals", "conditions", "provenance"):
-        value = getattr(record, name)
-        if isinstance(value, dict):
-            for key, member in value.items():
-                if isinstance(member, float):
-                    value[key] = member + 0.0
-    if isinstance(record.embedding, list):
-        record.embedding = [member + 0.0 for member in record.embedding]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -22,27 +23,33 @@ INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u20
 # The fields that are maps from names to values.
 MAPS = ("metrics", "conditions", "signals", "links", "provenance")
 
+MOST_REASONS = 20
+
 _FIELDS = fields(EpisodeRecord)
 _NAMES = {field.name for field in _FIELDS}
 _REQUIRED = [field.name for field in _FIELDS if field.required]
 
 
 def explain(raw: bytes) -> list[Fault]:
-    """Every reason why a record is refused, found field by field."""
+    """The reasons why a record is refused, found field by field: the first twenty."""
+    return _reasons(raw)[:MOST_REASONS]
+
+
+def _reasons(raw: bytes) -> list[Fault]:
     value, unreadable = _parse_leniently(raw)
     if unreadable is not None:
         return [unreadable]
     if not isinstance(value, dict):
         return [fault("", "wrong-type", "An episode is a JSON object.")]
-    faults = not_finite(value, "")
+    unknown = list(islice((name for name in value if name not in _NAMES), MOST_REASONS))
+    message = (
+        "This field is not part of the record; free-form data goes in conditions, signals, metrics or provenance."
+    )
+    faults = [fault(f"/{pointer_part(name)}", "unknown-field", message) for name in unknown]
+    if len(faults) == MOST_REASONS:
+        return faults
+    faults = not_finite(value, "") + faults
     bad = {found["pointer"].split("/")[1] for found in faults}
-    for name in value:
-        if name not in _NAMES:
-            message = (
-                "This field is not part of the record; free-form data goes in conditions, signals, "
-                "metrics or provenance."
-            )
-            faults.append(fault(f"/{pointer_part(name)}", "unknown-field", message))
     for name in _REQUIRED:
         if value.get(name) is None:
             faults.append(fault(f"/{name}", "missing", "This field is required."))
@@ -71,7 +78,8 @@ def _parse_leniently(raw: bytes) -> tuple[Any, Fault | None]:
         return None, fault("", "not-utf8", "A body is UTF-8 text.")
     try:
         value = json.loads(text, object_pairs_hook=_no_duplicates)
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        if b"\\ud" in raw.lower():
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except _DuplicateKey:
         return None, fault("", "duplicate-key", "A key stands twice in one object.")
     except UnicodeEncodeError:

@@ -153,19 +153,25 @@ class IngestRoutes:
                 arrivals.append(_arrive(holder, raw, clock))
                 places.append(index)
             except Refused as refused:
-                found = [Fault(**fault, index=index) for fault in refused.faults]
-                faults += found
+                faults += [Fault(**fault, index=index) for fault in refused.faults]
                 rejections.append(_rejection(holder, raw, refused.faults))
+                # Explaining takes time; others get their turn.
+                await asyncio.sleep(0)
             if index % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         if strict and faults:
             raise _none_stored(len(items), faults, "Nothing was stored: all or nothing was asked for.")
         kept = rejections[:MOST_QUARANTINED]
         statuses = await self._acceptor.store(arrivals, kept, all_or_nothing=strict)
+        conflicting = []
         for place, status in zip(places, statuses, strict=True):
             if status in FAULT_OF_STATUS:
                 code, message = FAULT_OF_STATUS[status]
-                faults.append(Fault(pointer="/id", code=code, message=message, index=place))
+                found = Fault(pointer="/id", code=code, message=message)
+                faults.append(Fault(**found, index=place))
+                conflicting.append(_rejection(holder, items[place], [found]))
+        if conflicting and not strict:
+            await self._acceptor.store([], conflicting[:MOST_QUARANTINED])
         faults.sort(key=lambda fault: fault["index"])
         conflicts = statuses.count("conflict") + statuses.count("deleted")
         if strict and conflicts:

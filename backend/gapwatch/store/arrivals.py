@@ -35,10 +35,10 @@ REFERENCES: tuple[tuple[str, Table], ...] = (
 # What most episodes share with others comes in one piece that is packed once (`_pack_common`).
 COMMON = (
     *("domain", "outcome", "stage", "session", "failure_phase", "failure_labels", "failure_category"),
-    *("failure_note", "violations", "interventions", "overrides", "clock_skew_s", "revision"),
+    *("violations", "interventions", "overrides", "clock_skew_s", "revision"),
 )
 VALUES = (
-    *("id", "started_at", "duration_s", "reward", "pair", "numbers", "signals", "metrics"),
+    *("id", "started_at", "duration_s", "reward", "pair", "failure_note", "numbers", "signals", "metrics"),
     *("embedding", "links", "provenance", "content_hash"),
 )
 COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *COMMON, *VALUES)
@@ -156,7 +156,7 @@ def _digest(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=500)
 def _name_set(kind: str, names: tuple[str, ...]) -> tuple[Key, Callable[[dict[str, float]], Any]]:
     """The registry's key for a set of names, and what takes the values out in the order of that key."""
     ordered = sorted(names)
@@ -183,14 +183,13 @@ def _common(record: EpisodeRecord) -> tuple[Any, ...]:
         given(failure.phase) if failure else None,
         None if labels is None else tuple(labels),
         given(failure.category) if failure else None,
-        given(failure.note) if failure else None,
         given(safety.violations) if safety else None,
         given(safety.interventions) if safety else None,
         given(safety.overrides) if safety else None,
     )
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=2000)
 def _pack_common(
     domain: str,
     outcome: str,
@@ -199,7 +198,6 @@ def _pack_common(
     phase: str | None,
     labels: tuple[str, ...] | None,
     category: str | None,
-    note: str | None,
     violations: int | None,
     interventions: int | None,
     overrides: int | None,
@@ -207,7 +205,7 @@ def _pack_common(
     revision: int,
 ) -> bytes:
     texts = b"".join(map(pg.text, (domain, outcome, stage, session, phase)))
-    failure = pg.text_array(labels) + pg.text(category) + pg.text(note)
+    failure = pg.text_array(labels) + pg.text(category)
     safety = b"".join(map(pg.int4, (violations, interventions, overrides)))
     return texts + failure + safety + pg.float8(clock_skew_s) + pg.int4(revision)
 
@@ -227,6 +225,7 @@ def _pack_values(
             pg.float8(given(record.duration_s)),
             pg.float8(given(record.reward)),
             pg.text(given(record.pair)),
+            pg.text(given(record.failure.note)) if record.failure else pg.NULL,
             pg.float8_array(numbers),
             pg.float8_array(signals),
             pg.float8_array(metrics),

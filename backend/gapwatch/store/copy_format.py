@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from struct import Struct, pack
 
+import numpy as np
+
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
@@ -57,7 +59,12 @@ def jsonb(encoded: bytes | None) -> bytes:
     return NULL if encoded is None else _length(len(encoded) + 1) + b"\x01" + encoded
 
 
-@lru_cache(maxsize=8192)
+# Arrays up to this length are packed by a format kept for their length; longer ones (embeddings) by numpy.
+LONGEST_KEPT = 256
+_PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
+
+
+@lru_cache(maxsize=LONGEST_KEPT)
 def _float8_array_format(count: int) -> Struct:
     return Struct(">6i" + "id" * count)
 
@@ -68,9 +75,14 @@ def float8_array(values: Sequence[float] | None) -> bytes:
     count = len(values)
     if count == 0:
         return pack(">iiii", 12, 0, 0, _FLOAT8_OID)
+    head = (20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1)
+    if count > LONGEST_KEPT:
+        pairs = np.empty(count, _PAIR)
+        pairs["length"], pairs["value"] = 8, values
+        return pack(">6i", *head) + pairs.tobytes()
     interleaved: list[float] = [8] * (2 * count)
     interleaved[1::2] = values
-    return _float8_array_format(count).pack(20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1, *interleaved)
+    return _float8_array_format(count).pack(*head, *interleaved)
 
 
 def text_array(values: Sequence[str] | None) -> bytes:

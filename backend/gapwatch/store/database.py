@@ -46,6 +46,8 @@ class Database:
         self.url = url
         self.engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
+            # An error of the database must not carry what people sent into the log.
+            hide_parameters=True,
             pool_size=pool_size,
             max_overflow=pool_size,
             pool_timeout=5,

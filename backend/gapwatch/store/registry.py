@@ -33,8 +33,10 @@ COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
     "tasks": (("name", "text"),),
 }
 UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
-# A process that has seen more than this forgets and asks again: names may be as many as episodes.
-MOST_REMEMBERED = 50_000
+# A process remembers so many sets of references, none longer than so many letters: memory stays bounded
+# whatever is sent. What is not remembered is asked for again.
+MOST_REMEMBERED = 10_000
+LONGEST_REMEMBERED = 4000
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,17 @@ class Registry:
             self._numbers.clear()
         if len(self._deployments) > MOST_REMEMBERED:
             self._deployments.clear()
-        self._numbers |= learned.numbers
+        for place, numbers in learned.numbers.items():
+            if _letters(place[1]) <= LONGEST_REMEMBERED:
+                self._numbers[place] = numbers
         self._deployments |= learned.deployments
+
+
+def _letters(value: Any) -> int:
+    """How much text a set of references holds."""
+    if isinstance(value, tuple):
+        return sum(map(_letters, value))
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 async def register(
