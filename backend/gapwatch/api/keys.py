@@ -46,7 +46,10 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
         summary="Make a key",
         responses=problems(400, 401, 403, 415, 422, 503),
     )
-    def make_key(wanted: Annotated[NewKey, Body(examples=[EXAMPLE])], holder: KeyHolder = admin) -> Any:
+    def make_key(
+        wanted: Annotated[NewKey, Body(openapi_examples={"a robot": {"value": EXAMPLE}})],
+        holder: KeyHolder = admin,
+    ) -> Any:
         """A new key of this project. The answer is the only time it is shown."""
         fresh = new_key(server_secret)
         days = wanted.expires_days

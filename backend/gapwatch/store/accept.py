@@ -142,6 +142,9 @@ class Acceptor:
             except errors.DiskFull as error:
                 raise DiskFull from error
             except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
+                # A pooled connection may have died with the server and the next be alive: once more.
+                if attempt == 1 and not isinstance(error, PoolTimeout | TimeoutError):
+                    continue
                 raise ServiceUnavailable("The database is not answering; try again shortly.") from error
         raise AssertionError("unreachable")
 
