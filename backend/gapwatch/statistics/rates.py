@@ -1,13 +1,38 @@
-"""Intervals for one success rate."""
+"""Intervals for a success rate, seen once, in sessions or again and again; and for what two rates make."""
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, lgamma, log, pi, sqrt
 
 Z_95 = 1.959963984540054
+FEWEST_SESSIONS = 5
+# What a handful of failures cannot tell about sessions is taken from here: an ICC of 0.2, worth five failures.
+PRIOR_ICC = 0.2
+PRIOR_WEIGHT = 5.0
+# Lower 95 % Poisson limits for one, two and three events: half the 5 % points of χ² with 2, 4 and 6 degrees.
+POISSON_LOW = {1: 0.0512932943875505, 2: 0.355361510698662, 3: 0.817691447163953}
+FEW_ATTEMPTS = 50
 
 
-def wilson(successes: int, n: int, z: float = Z_95) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Limits:
+    """An estimate between its limits."""
+
+    value: float
+    low: float
+    high: float
+
+
+def t_95(freedom: float) -> float:
+    """The two-sided 95 % quantile of Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def wilson(successes: float, n: float, z: float = Z_95) -> tuple[float, float]:
     """Wilson score interval for a rate.
 
     Formula: (p + z²/2n ± z √(pq/n + z²/4n²)) / (1 + z²/n), with p = successes / n and q = 1 − p.
@@ -16,8 +41,154 @@ def wilson(successes: int, n: int, z: float = Z_95) -> tuple[float, float]:
     """
     if n == 0:
         return 0.0, 1.0
-    p = successes / n
+    p = min(1.0, successes / n)
     centre = p + z * z / (2 * n)
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # Rounding may push a limit past the rate itself at 0 of n and at n of n.
+    return max(0.0, min(p, (centre - half) / scale)), min(1.0, max(p, (centre + half) / scale))
+
+
+def modified_wilson(successes: int, n: int) -> tuple[float, float]:
+    """Wilson's interval with Poisson limits where one to three attempts differ from all the others.
+
+    Formula: with x successes, x ≤ 2 (≤ 3 above n = 50), the lower limit is at most ½ χ²(0.05; 2x) / n; mirrored
+    for failures. Source: Brown, Cai & DasGupta 2001, section 4.1.1. Plain Wilson takes one failure in 20 as proof
+    that the rate is below 0.9911, although a robot of that rate shows it in 16 % of such samples.
+    Assumes what Wilson assumes. Smallest n: 1.
+    """
+    low, high = wilson(successes, n)
+    most = 2 if n <= FEW_ATTEMPTS else 3
+    if 0 < successes <= most:
+        low = min(low, POISSON_LOW[successes] / n)
+    if 0 < n - successes <= most:
+        high = max(high, 1 - POISSON_LOW[n - successes] / n)
+    return low, high
+
+
+@dataclass(frozen=True)
+class ClusteredRate:
+    """A rate whose interval knows that attempts of one session resemble each other."""
+
+    value: float | None
+    low: float
+    high: float
+    n: int
+    sessions: int
+    icc: float | None
+    design_effect: float
+    method: str
+
+
+def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[int]) -> ClusteredRate:
+    """Wilson interval at the effective number of attempts, with a t quantile for the few sessions.
+
+    Formula: ρ = (MSB − MSW) / (MSB + (n₀ − 1) MSW) clipped to [0, 1], the one-way ANOVA estimate with
+    n₀ = (n − Σnᵢ²/n)/(k − 1); drawn towards 0.2 as if five more failures had shown it,
+    ρ* = (5·0.2 + x ρ)/(5 + x) with x = min(successes, failures); design effect d = 1 + (Σnᵢ²/n − 1) ρ*;
+    Wilson at n/d with the t quantile of (k − 1)(1 + (1 − ρ*)/(ρ* Σnᵢ²/n))² degrees of freedom (Satterthwaite).
+    Assumes independent sessions whose size does not depend on how they went. An attempt that belongs to no
+    session is a session of one.
+    Sources: Fleiss, Levin & Paik 2003, chapter 15 (the ICC); Franco et al. 2019 (Wilson at the effective n).
+    Why not t on session means: at 95 % nominal it covers 43 to 96 % where sessions are small, unequal or nearly
+    all perfect, and has no width when all are perfect. This one covered 91 % or more in each of 400 settings
+    (5–20 sessions of 1–40 attempts, p 0.5–0.95, ICC 0–0.3) and 97 % on average; the tests repeat a part of it.
+    With every session perfect nothing is measured and ρ* is the 0.2 itself.
+    Smallest n: five sessions; below that, and with one attempt a session, plain Wilson, and the method says so.
+    """
+    pairs = [(k, n) for k, n in zip(successes_by_session, n_by_session, strict=True) if n > 0]
+    sessions, n, k = len(pairs), sum(n for _, n in pairs), sum(k for k, _ in pairs)
+    value = k / n if n else None
+    if sessions < FEWEST_SESSIONS or sessions == n or value is None:
+        low, high = wilson(k, n)
+        return ClusteredRate(value, low, high, n, sessions, None, 1.0, "wilson")
+    size = sum(m * m for _, m in pairs) / n
+    between = sum(m * (j / m - value) ** 2 for j, m in pairs) / (sessions - 1)
+    within = sum(j * (m - j) / m for j, m in pairs) / (n - sessions)
+    spread = between + ((n - size) / (sessions - 1) - 1) * within
+    measured = min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 0.0
+    rarer = min(k, n - k)
+    icc = (PRIOR_WEIGHT * PRIOR_ICC + rarer * measured) / (PRIOR_WEIGHT + rarer)
+    design_effect = 1 + (size - 1) * icc
+    freedom = (sessions - 1) * (1 + (1 - icc) / (icc * size)) ** 2
+    low, high = wilson(k / design_effect, n / design_effect, t_95(freedom))
+    # Dividing both counts by the design effect may move the rate by a rounding.
+    low, high = min(low, value), max(high, value)
+    return ClusteredRate(value, low, high, n, sessions, icc, design_effect, "wilson, clustered by session")
+
+
+def confidence_sequence(successes: float, n: float, alpha: float = 0.05) -> tuple[float, float]:
+    """An interval that may be looked at after every attempt: the chance that it ever misses is at most alpha.
+
+    Formula: {p : ln B(k+½, n−k+½) − ln B(½, ½) − k ln p − (n−k) ln(1−p) < ln(1/α)}, the Beta(½, ½) mixture
+    (Robbins 1970; prior-posterior ratio of Waudby-Smith & Ramdas 2020). Assumes attempts whose chance of success,
+    given the past, is always p. About 1.6 times as wide as Wilson at n = 50, the price of looking at will.
+    Smallest n: 1; with n = 0 the interval is [0, 1].
+    """
+    if n == 0:
+        return 0.0, 1.0
+    failures = n - successes
+    evidence = lgamma(successes + 0.5) + lgamma(failures + 0.5) - lgamma(n + 1) - log(pi)
+
+    def outside(p: float) -> bool:
+        cost = (successes * log(p) if successes else 0.0) + (failures * log(1 - p) if failures else 0.0)
+        return evidence - cost >= log(1 / alpha)
+
+    rate = successes / n
+    return _edge(outside, 0.0, rate) if successes else 0.0, _edge(outside, 1.0, rate) if failures else 1.0
+
+
+def _edge(outside: Callable[[float], bool], far: float, inside: float) -> float:
+    """Where a set that holds `inside` ends on the way to `far`, by halving; the outer side of the last step."""
+    for _ in range(60):
+        middle = (far + inside) / 2
+        if middle in (far, inside):
+            break
+        far, inside = (middle, inside) if outside(middle) else (far, middle)
+    return far
+
+
+def square_and_add(first: Limits, second: Limits, correlation: float = 0.0) -> Limits:
+    """The interval of a difference from the intervals of its terms (Newcombe 1998; Zou & Donner 2008)."""
+
+    def reach(a: float, b: float) -> float:
+        return sqrt(max(0.0, a * a - 2 * correlation * a * b + b * b))
+
+    value = first.value - second.value
+    low = value - reach(first.value - first.low, second.high - second.value)
+    high = value + reach(first.high - first.value, second.value - second.low)
+    return Limits(value, max(-1.0, low), min(1.0, high))
+
+
+def ratio_score(top: int, n_top: int, bottom: int, n_bottom: int) -> Limits:
+    """Score interval for the ratio of two independent rates.
+
+    Formula: all φ with (p₁ − φ p₂)² ≤ z² (p̃₁ q̃₁/n₁ + φ² p̃₂ q̃₂/n₂), p̃ the most likely rates of ratio φ
+    (p̃₁ = φ p̃₂ solves a quadratic). Source: Koopman 1984, example 36/40 against 16/80. Assumes independent
+    attempts. Smallest n: 1 a side, and one success below the line.
+    """
+
+    def outside(log_phi: float) -> bool:
+        phi = exp(log_phi)
+        a, c = (n_top + n_bottom) * phi, top + bottom
+        b = n_top * phi + top + n_bottom + bottom * phi
+        p_bottom = min(1.0, 2 * c / (b + sqrt(max(0.0, b * b - 4 * a * c))))
+        p_top = min(1.0, phi * p_bottom)
+        variance = p_top * (1 - p_top) / n_top + phi * phi * p_bottom * (1 - p_bottom) / n_bottom
+        return (top / n_top - phi * bottom / n_bottom) ** 2 > Z_95**2 * variance
+
+    value = (top / n_top) / (bottom / n_bottom)
+    if not value:
+        # Then only very small ratios are surely inside; the interval starts at none of sim's rate.
+        return Limits(0.0, 0.0, exp(_edge(outside, 30.0, -30.0)))
+    return Limits(value, exp(_edge(outside, -30.0, log(value))), exp(_edge(outside, 30.0, log(value))))
+
+
+def ratio_from_limits(top: Limits, bottom: Limits) -> Limits:
+    """The interval of a ratio from the intervals of its terms (Donner & Zou 2012), in a form without 0/0."""
+    product = top.value * bottom.value
+    a, c = bottom.high * (2 * bottom.value - bottom.high), top.low * (2 * top.value - top.low)
+    low = c / (product + sqrt(max(0.0, product * product - a * c))) if c > 0 else 0.0
+    a, c = bottom.low * (2 * bottom.value - bottom.low), top.high * (2 * top.value - top.high)
+    high = (product + sqrt(max(0.0, product * product - a * c))) / a
+    return Limits(top.value / bottom.value, low, high)
