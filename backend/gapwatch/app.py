@@ -21,7 +21,7 @@ from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
-from gapwatch.errors import Fault, GapwatchError, Invalid, problem
+from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
 from gapwatch.ingest.rates import Buckets
 from gapwatch.ingest.routes import IngestRoutes
 from gapwatch.ingest.space import SpaceGuard
@@ -51,7 +51,13 @@ def make_app(settings: Settings) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        database.refuse_unsafe_server()
+        try:
+            database.refuse_unsafe_server()
+        except UnsafeServer:
+            raise
+        except ServiceUnavailable:
+            # Web may be up before Postgres: it answers 503 until then, and every connection is checked again.
+            log.warning("the database is not answering yet")
         await pool.open()
         try:
             yield

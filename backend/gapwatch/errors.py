@@ -85,6 +85,12 @@ class ServiceUnavailable(GapwatchError):
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)})
 
 
+class UnsafeServer(ServiceUnavailable):
+    """Acknowledged means on disk, so a server without fsync is not one to promise on."""
+
+    code, title = "unsafe-database", "Postgres runs with fsync=off: acknowledged episodes could be lost"
+
+
 class DiskFull(ServiceUnavailable):
     status, code, title = 507, "disk-full", "The database has no space left"
 

@@ -17,9 +17,14 @@ _MOVE = sql.SQL(
 async def standing_revision(
     connection: AsyncConnection, project_id: int, episode_id: str
 ) -> tuple[int, bytes] | None:
-    """The revision and content hash of an episode, locked until the transaction ends; None if absent."""
+    """The revision and content hash of an episode, locked until the transaction ends; None if absent.
+
+    Locked by its name and not by its row: a correction replaces the row, and whoever waited for the old one
+    would find it gone.
+    """
+    await connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (project_id, episode_id))
     cursor = await connection.execute(
-        "SELECT revision, content_hash FROM episodes WHERE project_id = %s AND id = %s FOR UPDATE",
+        "SELECT revision, content_hash FROM episodes WHERE project_id = %s AND id = %s",
         (project_id, episode_id),
     )
     row = await cursor.fetchone()

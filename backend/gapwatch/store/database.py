@@ -17,7 +17,7 @@ from psycopg import errors as postgres_errors
 from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
-from gapwatch.errors import DiskFull, ServiceUnavailable
+from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
 
 T = TypeVar("T")
 
@@ -89,11 +89,10 @@ class Database:
         raise AssertionError("unreachable")
 
     def refuse_unsafe_server(self) -> None:
-        """Acknowledged means on disk, so a server without fsync is not one we can promise on."""
         with self.transaction() as connection:
             fsync = connection.execute(sqlalchemy.text("SHOW fsync")).scalar_one()
         if fsync != "on":
-            raise ServiceUnavailable("Postgres runs with fsync=off: acknowledged episodes could be lost.")
+            raise UnsafeServer
 
     def close(self) -> None:
         self.engine.dispose()

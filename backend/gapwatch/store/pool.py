@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
+from gapwatch.errors import UnsafeServer
 from gapwatch.store.database import session_options
 
 Pool = AsyncConnectionPool[AsyncConnection]
@@ -21,11 +22,13 @@ def make_pool(url: str, *, size: int) -> Pool:
         url,
         min_size=1,
         max_size=size,
-        timeout=5,
+        # Short, because after a restart of Postgres the next request is what makes the pool try again.
+        timeout=1.5,
         open=False,
+        configure=_refuse_unsafe_server,
         # Postgres may have restarted since the connection was last used.
         check=AsyncConnectionPool.check_connection,
-        reconnect_timeout=5,
+        reconnect_timeout=1,
         kwargs={
             "autocommit": True,
             "connect_timeout": 5,
@@ -34,3 +37,9 @@ def make_pool(url: str, *, size: int) -> Pool:
             "options": options,
         },
     )
+
+
+async def _refuse_unsafe_server(connection: AsyncConnection) -> None:
+    cursor = await connection.execute("SHOW fsync")
+    if await cursor.fetchone() != ("on",):
+        raise UnsafeServer
