@@ -296,7 +296,9 @@ async def pass_through(name: str, stream: asyncio.StreamReader, settings: Settin
             line = f"{name:<9}│ {line}"
         elif not line.startswith("{"):
             line = json.dumps({"part": name, "event": line})
-        sys.stderr.write(f"{line}\n")
+        # A full disk under the log loses lines, never the relay.
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), f"{line}\n".encode())
 
 
 @contextlib.contextmanager
