@@ -32,7 +32,8 @@ FARTHEST_AHEAD = timedelta(hours=24)
 
 # Names that go into addresses: no separators of a URL.
 ADDRESSABLE = re.compile(r"[^\s/?#%\\\x00-\x1f\x7f-\x9f]+")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+# Possessive, and content with a string that never ends: linear whatever is sent.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 # Beyond this the nesting is no mistake any more but an attack on the parser.
 ABSURDLY_DEEP = 500
@@ -84,8 +85,10 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
         raise Refused(faults)
     if b"null" in raw:
         drop_nulls(record)
-    if b"\\u" in raw or not raw.isascii():
-        normalise_text(record)
+    if (b"\\u" in raw or not raw.isascii()) and not normalise_text(record):
+        raise Refused(
+            [fault("", "duplicate-key", "Two names in one object differ only in how a letter is composed.")]
+        )
     if record.started_at.tzinfo is not UTC:
         record.started_at = record.started_at.astimezone(UTC)
     return record

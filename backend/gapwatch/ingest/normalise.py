@@ -43,15 +43,22 @@ def normalise_zeros(record: EpisodeRecord) -> None:
         record.embedding = [member + 0.0 for member in record.embedding]
 
 
-def normalise_text(record: EpisodeRecord) -> None:
+def normalise_text(record: EpisodeRecord) -> bool:
     """é as one character or as two is one name to people; it is stored as one (Unicode NFC).
+
+    False when two names of one map become the same.
 
     Text by text, each of bounded length: over a whole body the cost of a long run of combining marks grows with
     its square. The contract is compared as it was written.
     """
     for name in record.__struct_fields__:
         if name != "contract":
-            setattr(record, name, _composed(getattr(record, name)))
+            value = getattr(record, name)
+            composed = _composed(value)
+            if isinstance(value, dict) and len(composed) != len(value):
+                return False
+            setattr(record, name, composed)
+    return True
 
 
 def _composed(value: Any) -> Any:
