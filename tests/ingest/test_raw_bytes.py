@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, Phase, event, given, note, seed, settings
 from hypothesis import strategies as st
-from ingest.test_catalogue import assert_refused
+from ingest.test_catalogue import ANSWERED_WITHIN_S, assert_refused
 
 from parts import Project, episode
 
@@ -335,6 +335,7 @@ class Ledger:
     def post(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         note(f"POST {path} {headers}\n{body[:2000]!r} … {len(body)} bytes")
         answer = self._client.post(path, content=body, headers=headers)
+        assert answer.elapsed.total_seconds() < ANSWERED_WITHIN_S
         status = answer.status_code
         self.answers[status] = self.answers.get(status, 0) + 1
         event(f"{path} {status}")
