@@ -1,0 +1,224 @@
+"""What a rollup keeps of many numbers: log-bin sketches for quantiles, exact sums for means.
+
+Both are integers only. Adding and taking away parts gives the same bits in any order, so a replayed or corrected
+rollup equals a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from functools import cache
+from math import floor, isqrt, log
+from sys import float_info
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ACCURACY = 0.01
+GRID_BITS = 80
+LARGEST_SHIFTED = 2.0**900
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """Counts per log-bin: `positive[i]` is the number of values in (γ^(i−1), γ^i], `negative` the same of −x."""
+
+    positive: Mapping[int, int] = field(default_factory=dict)
+    negative: Mapping[int, int] = field(default_factory=dict)
+    zero: int = 0
+
+    @property
+    def n(self) -> int:
+        return sum(self.positive.values()) + sum(self.negative.values()) + self.zero
+
+
+def bin_index(x: float, a: float = ACCURACY) -> int:
+    """The log-bin of a positive value.
+
+    Formula: i = ceil(ln x / ln γ), γ = (1 + a) / (1 − a); so γ^(i−1) < x ≤ γ^i.
+    Source: DDSketch (Masson, Rim and Lee 2019). x is a positive normal double.
+    """
+    return int(_indices(np.array([x]), a)[0])
+
+
+def bins_needed(smallest: float, largest: float, a: float = ACCURACY) -> float:
+    """How many bins a range takes: ln(largest / smallest) / ln γ."""
+    return log(largest / smallest) / log((1 + a) / (1 - a))
+
+
+def fold(values: ArrayLike, a: float = ACCURACY) -> Sketch:
+    """The sketch of some values; sizes below the smallest normal double (2.2e-308) count as zero.
+
+    Raises ValueError for NaN and infinity: the record refuses them, so they are a fault of the caller.
+    """
+    x = np.asarray(values, dtype=float).ravel()
+    if not np.isfinite(x).all():
+        raise ValueError("values must be finite")
+    positive, negative = x[x >= float_info.min], -x[x <= -float_info.min]
+    return Sketch(_count(positive, a), _count(negative, a), int(x.size - positive.size - negative.size))
+
+
+def merge(parts: Iterable[Sketch]) -> Sketch:
+    """The sketch of all parts together: counts are added, so order and grouping do not matter."""
+    positive: dict[int, int] = {}
+    negative: dict[int, int] = {}
+    zero = 0
+    for part in parts:
+        _add(positive, part.positive, 1)
+        _add(negative, part.negative, 1)
+        zero += part.zero
+    return Sketch(_tidy(positive), _tidy(negative), zero)
+
+
+def subtract(whole: Sketch, part: Sketch) -> Sketch:
+    """The sketch before `part` was merged in, exactly. A correction may pass through negative counts."""
+    positive, negative = dict(whole.positive), dict(whole.negative)
+    _add(positive, part.positive, -1)
+    _add(negative, part.negative, -1)
+    return Sketch(_tidy(positive), _tidy(negative), whole.zero - part.zero)
+
+
+def values_and_counts(sketch: Sketch, a: float = ACCURACY) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The bins' values, ascending, and how many numbers each stands for."""
+    down = sorted(sketch.negative.items(), reverse=True)
+    up = sorted(sketch.positive.items())
+    middle = [(0.0, sketch.zero)] if sketch.zero else []
+    pairs = [(-_value(i, a), c) for i, c in down] + middle + [(_value(i, a), c) for i, c in up]
+    return np.array([v for v, _ in pairs]), np.array([c for _, c in pairs], dtype=np.int64)
+
+
+def quantile(sketch: Sketch, q: float, a: float = ACCURACY) -> float | None:
+    """The value at rank floor(q (n − 1)) of the sorted values, within a · |value|; None without values.
+
+    The bin's value 2γ^i / (γ + 1) = (1 + a) γ^(i−1) is at most a · x from every x in the bin.
+    """
+    values, counts = values_and_counts(sketch, a)
+    if not values.size:
+        return None
+    rank = floor(q * (int(counts.sum()) - 1))
+    return float(values[np.searchsorted(np.cumsum(counts), rank, side="right")])
+
+
+def cdf(sketch: Sketch, x: float, a: float = ACCURACY) -> float | None:
+    """The share of values at or below x, exact up to the values in x's own bin; None without values."""
+    values, counts = values_and_counts(sketch, a)
+    if not values.size:
+        return None
+    own = fold([x], a)
+    edge = values_and_counts(own, a)[0][0]
+    return float(counts[values <= edge].sum() / counts.sum())
+
+
+def ecdf(sketch: Sketch, most: int = 200, a: float = ACCURACY) -> list[tuple[float, float]]:
+    """Points (value, share at or below) for drawing, ascending, thinned to at most `most` with both ends kept."""
+    values, counts = values_and_counts(sketch, a)
+    if not values.size:
+        return []
+    shares = np.cumsum(counts) / counts.sum()
+    wanted = np.linspace(shares[0], 1, max(2, most))
+    keep = np.unique(np.minimum(np.searchsorted(shares, wanted), values.size - 1))
+    return [(float(values[i]), float(shares[i])) for i in keep]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """n, Σx and Σx² as exact integers: x is counted in steps of 2^−80, x² in steps of 2^−160.
+
+    Sums of doubles depend on their order; sums of integers do not, and can be taken back. Every double of size
+    3.8e-9 or more is a whole number of steps, so its sum is exact; smaller ones are rounded once, to 4e-25. In
+    Postgres both are `numeric` without a fraction: about 26 and 50 digits for values around 1.
+    """
+
+    n: int = 0
+    total: int = 0
+    total_sq: int = 0
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.n + other.n, self.total + other.total, self.total_sq + other.total_sq)
+
+    def __sub__(self, other: Moments) -> Moments:
+        return Moments(self.n - other.n, self.total - other.total, self.total_sq - other.total_sq)
+
+    @property
+    def mean(self) -> float | None:
+        """Σx / n, rounded once; finite for any finite values. None without values."""
+        return self.total / (self.n << GRID_BITS) if self.n > 0 else None
+
+    @property
+    def sd(self) -> float | None:
+        """√((Σx² − (Σx)²/n) / (n − 1)) without cancellation; always finite. None below two values."""
+        if self.n < 2:  # noqa: PLR2004
+            return None
+        spread = max(0, self.n * self.total_sq - self.total**2)
+        root = isqrt((spread << 128) // (self.n * (self.n - 1)))
+        return root / (1 << (GRID_BITS + 64))
+
+    @property
+    def variance(self) -> float | None:
+        """sd²; None below two values, and where it is above the largest double (sd is still given)."""
+        if self.sd is None or self.sd > float_info.max**0.5:
+            return None
+        return self.sd**2
+
+
+def moments(values: ArrayLike) -> Moments:
+    """The moments of some values; raises ValueError for NaN and infinity, as `fold` does."""
+    x = np.asarray(values, dtype=float).ravel()
+    if not np.isfinite(x).all():
+        raise ValueError("values must be finite")
+    huge = np.abs(x) >= LARGEST_SHIFTED
+    # A shift by 80 bits is exact for these doubles, rint rounds alike everywhere, and int() of it is exact.
+    steps = [int(y) for y in np.rint(np.ldexp(x[~huge], GRID_BITS)).tolist()]
+    steps += [int(y) << GRID_BITS for y in x[huge].tolist()]
+    return Moments(len(steps), sum(steps), sum(s * s for s in steps))
+
+
+@cache
+def _edges(a: float) -> tuple[NDArray[np.float64], int]:
+    """Upper bin edges γ^i for every double, and the i of the first.
+
+    Correctly rounded from 60 decimal digits, not from `exp`: the logarithms of two processors or two releases of
+    numpy differ in the last bit, and then a value would be taken out of another bin than it was put into.
+    """
+    context = Context(prec=60)
+    gamma = context.divide(1 + Decimal(repr(a)), 1 - Decimal(repr(a)))
+    width = log(gamma)
+    first, last = floor(log(float_info.min) / width) - 2, floor(log(float_info.max) / width) + 2
+    edge = context.power(gamma, first)
+    edges = []
+    for _ in range(first, last + 1):
+        edges.append(float(edge))
+        edge = context.multiply(edge, gamma)
+    return np.array(edges), first
+
+
+def _indices(x: NDArray[np.float64], a: float) -> NDArray[np.int64]:
+    """A logarithm guesses the bin, the table of edges decides."""
+    edges, first = _edges(a)
+    place = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
+    place = place - (x <= edges[place - 1])
+    return place + (x > edges[place]) + first
+
+
+def _value(index: int, a: float) -> float:
+    edges, first = _edges(a)
+    return min(float(edges[index - 1 - first]) * (1 + a), float_info.max)
+
+
+def _count(x: NDArray[np.float64], a: float) -> dict[int, int]:
+    if not x.size:
+        return {}
+    index, counts = np.unique(_indices(x, a), return_counts=True)
+    return dict(zip(index.tolist(), counts.tolist(), strict=True))
+
+
+def _add(into: dict[int, int], part: Mapping[int, int], sign: int) -> None:
+    for index, count in part.items():
+        into[index] = into.get(index, 0) + sign * count
+
+
+def _tidy(counts: Mapping[int, int]) -> dict[int, int]:
+    """Without empty bins and in order, so that equal sketches are equal byte for byte when written down."""
+    return {index: counts[index] for index in sorted(counts) if counts[index]}

@@ -1,0 +1,82 @@
+import pytest
+
+from gapwatch.taxonomy import BY_ID, CATEGORIES, DEFAULTS, HEADLINE, KINDS, PATTERN_ORDER, Taxonomy
+
+
+def test_every_category_is_described_once_and_in_order():
+    assert tuple(category.id for category in DEFAULTS) == CATEGORIES
+    assert sorted(PATTERN_ORDER) == sorted(CATEGORIES)
+    assert [category.id for category in DEFAULTS if category.is_headline] == list(HEADLINE)
+    for category in DEFAULTS:
+        assert all((category.name, category.covers, category.mitigation, category.collect))
+        assert any(getattr(category, kind) for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "categories"),
+    [
+        ("phases", "contact", ("contact_dynamics",)),
+        ("phases", "Lift", ("contact_dynamics",)),
+        ("phases", "approach", ("visual",)),
+        ("phases", "handover", ("human_behavior",)),
+        ("phases", "place", ()),
+        ("labels", "slip", ("contact_dynamics",)),
+        ("labels", "deadline-missed", ("latency_timing",)),
+        ("labels", "timeout", ()),
+        ("conditions", "lighting", ("visual",)),
+        ("conditions", "object", ("object_property",)),
+        ("conditions", "clutter", ("environment_complexity",)),
+        ("conditions", "human_present", ("human_behavior",)),
+        ("conditions", "surface", ("contact_dynamics",)),
+        ("conditions", "material", ("contact_dynamics", "object_property")),
+        ("conditions", "payload_kg", ("robot_dynamics",)),
+        ("signals", "peak_force_n", ("contact_dynamics",)),
+        ("signals", "tracking_rmse_rad", ("actuation",)),
+        ("signals", "loop_latency_ms_p95", ("latency_timing",)),
+        ("signals", "image_brightness", ("visual",)),
+        ("signals", "force_bias_n", ("sensor_noise",)),
+        ("signals", "camera.latency.ms", ("latency_timing",)),
+        ("signals", "depth_invalid_ratio", ("sensor_noise",)),
+        ("signals", "calibration_age_days", ("state_estimation",)),
+        ("signals", "landmark_offset_mm", ("state_estimation",)),
+        ("signals", "ood_score", ("policy_robustness",)),
+        ("signals", "wood_moisture", ()),
+        ("signals", "penetration_mm", ("sim_numerics",)),
+        ("signals", "free_space_trajectory_error", ("robot_dynamics",)),
+        ("signals", "cycle_time_s", ()),
+    ],
+)
+def test_words_of_the_design_point_to_their_category(kind, name, categories):
+    assert Taxonomy().categories_of(kind, name) == categories
+
+
+def test_a_projects_own_words_come_first():
+    taxonomy = Taxonomy(
+        {
+            "signals": {"*force*": "sensor_noise", "peak_force_n": ["object_property", "contact_dynamics"]},
+            "phases": {"wiggle": "actuation", "lift": None},
+        }
+    )
+    assert taxonomy.categories_of("signals", "mean_force") == ("sensor_noise",)
+    assert taxonomy.categories_of("signals", "peak_force_n") == ("object_property", "contact_dynamics")
+    assert taxonomy.categories_of("signals", "slip_mm") == ("contact_dynamics",)
+    assert taxonomy.categories_of("phases", "wiggle") == ("actuation",)
+    assert taxonomy.categories_of("phases", "lift") == ()
+    assert taxonomy.categories_of("labels", "slip") == Taxonomy().categories_of("labels", "slip")
+
+
+@pytest.mark.parametrize("overrides", [{"phases": {"x": "gremlins"}}, {"colours": {"x": "visual"}}])
+def test_a_mapping_to_nowhere_is_refused_by_name(overrides):
+    with pytest.raises(ValueError, match=r"gremlins|colours"):
+        Taxonomy(overrides)
+
+
+def test_a_flood_of_names_is_not_remembered_for_ever():
+    taxonomy = Taxonomy()
+    for number in range(20_001):
+        taxonomy.categories_of("signals", f"x{number}")
+    assert len(taxonomy._found["signals"]) <= 10_000
+
+
+def test_categories_are_found_by_id():
+    assert BY_ID["visual"].name == "Visual"
