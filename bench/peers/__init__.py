@@ -1,0 +1,1 @@
+"""What the same record costs elsewhere."""
