@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +16,15 @@ from gapwatch.accounts import put_person
 from gapwatch.store.database import Database
 from gapwatch.store.migrate import migrate
 from parts import COUNTER, Project, Service, make_project, reachable, start_service
+
+# A root of our own: pytest closes its usual one to others whenever any run starts, and the account that
+# Postgres runs as must get through.
+TEMPORARY = Path(tempfile.mkdtemp(prefix="gapwatch-tests-"))
+os.environ["PYTEST_DEBUG_TEMPROOT"] = str(TEMPORARY)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(TEMPORARY, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

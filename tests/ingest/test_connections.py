@@ -124,9 +124,11 @@ def test_chunks_beyond_the_limit_are_refused_while_they_come(project, path, limi
     sent = 0
     with connect(project) as connection:
         connection.sendall(head(project, "Transfer-Encoding: chunked", path=path))
-        while sent < 200 * MIB and not select.select([connection], [], [], 0)[0]:
-            connection.sendall(chunk)
-            sent += 65536
+        # A send may fail before the answer is looked for; what came before is still to be read.
+        with contextlib.suppress(ConnectionError):
+            while sent < 200 * MIB and not select.select([connection], [], [], 0)[0]:
+                connection.sendall(chunk)
+                sent += 65536
         answer = answer_on(connection)
         assert answer is not None, f"closed without an answer after {sent} bytes"
         assert_refused(answer, 413, "body-too-large")
