@@ -91,6 +91,9 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
+    if sys.platform == "linux":
+        # After a crash one call syncs the disk instead of opening every file of the cluster.
+        options["recovery_init_sync_method"] = "syncfs"
     argv = [str(binaries / "postgres"), "-D", str(cluster)]
     for name, value in options.items():
         argv += ["-c", f"{name}={value}"]

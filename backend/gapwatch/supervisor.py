@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 # A part that lived this long was healthy: its next death starts the back-off anew.
-HEALTHY_AFTER_S = 20.0
+HEALTHY_AFTER_S = 5.0
 STOP_WITHIN_S = 35.0
 MOST_DEATHS_BEFORE_READY = 5
 
@@ -254,11 +254,16 @@ class Supervisor:
                 self._failed = f"{part.name} stopped {part.deaths} times while starting; its log says why."
                 self.stopping.set()
                 return
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE_S)
-            if self.stopping.is_set():
-                return
-            await part.start(self.settings)
+            while True:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_S)
+                if self.stopping.is_set():
+                    return
+                try:
+                    await part.start(self.settings)
+                    break
+                except OSError as error:  # no process or file to be had just now
+                    log.error("part could not be started", name=part.name, error=str(error))
 
     async def _stop_all(self) -> None:
         self.stopping.set()

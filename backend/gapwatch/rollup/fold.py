@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from gapwatch.errors import ServiceUnavailable
 from gapwatch.store import rollups, work
 from gapwatch.store.database import Database
 
@@ -19,6 +20,9 @@ def fold_due_work(database: Database) -> int:
     while True:
         try:
             count = database.run(lambda connection: _fold_step(connection, CLAIM_AT_MOST))
+        except ServiceUnavailable:
+            # The server is away, not a row to blame: the next sweep comes back.
+            raise
         except Exception as error:
             # One bad row must not hold up the others: find it by folding one at a time.
             log.warning("fold failed, going row by row", error=str(error)[:200])
@@ -47,6 +51,8 @@ def _fold_row_by_row(database: Database) -> int:
                     return done
                 rollups.fold(connection, claimed)
                 work.finish(connection, claimed)
+        except ServiceUnavailable:
+            raise
         except Exception as error:
             if not claimed:
                 raise

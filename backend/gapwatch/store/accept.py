@@ -141,7 +141,13 @@ class Acceptor:
                 await asyncio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter
             except errors.DiskFull as error:
                 raise DiskFull from error
-            except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
+            except (
+                psycopg.OperationalError,
+                errors.IdleInTransactionSessionTimeout,
+                errors.ReadOnlySqlTransaction,
+                PoolTimeout,
+                TimeoutError,
+            ) as error:
                 # A pooled connection may have died with the server and the next be alive: once more.
                 if attempt == 1 and not isinstance(error, PoolTimeout | TimeoutError):
                     continue

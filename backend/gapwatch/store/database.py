@@ -102,6 +102,8 @@ def translate(error: DBAPIError) -> Exception:
     """The service's own error for a fault of the server; anything else stays what it is."""
     if isinstance(error.orig, postgres_errors.DiskFull):
         return DiskFull()
-    if isinstance(error, OperationalError) or error.connection_invalidated:
+    # Class 25: the server ended our idle transaction, or it is a standby that only reads.
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if isinstance(error, OperationalError) or error.connection_invalidated or state.startswith("25"):
         return ServiceUnavailable("The database is not answering; try again shortly.")
     return error

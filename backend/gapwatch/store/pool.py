@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
@@ -18,7 +19,16 @@ def make_pool(url: str, *, size: int) -> Pool:
     for known ids (measured 68 against 15 µs a row).
     """
     options = f"{session_options(statement_timeout_s=15)} -c enable_seqscan=off"
-    return AsyncConnectionPool(
+
+    async def check(connection: AsyncConnection) -> None:
+        try:
+            await AsyncConnectionPool.check_connection(connection)
+        except psycopg.OperationalError:
+            # Postgres restarted: the other idle connections died too and are replaced at once, not one by one.
+            await pool.check()
+            raise
+
+    pool: Pool = AsyncConnectionPool(
         url,
         min_size=1,
         max_size=size,
@@ -27,7 +37,7 @@ def make_pool(url: str, *, size: int) -> Pool:
         open=False,
         configure=_refuse_unsafe_server,
         # Postgres may have restarted since the connection was last used.
-        check=AsyncConnectionPool.check_connection,
+        check=check,
         reconnect_timeout=1,
         kwargs={
             "autocommit": True,
@@ -37,6 +47,7 @@ def make_pool(url: str, *, size: int) -> Pool:
             "options": options,
         },
     )
+    return pool
 
 
 async def _refuse_unsafe_server(connection: AsyncConnection) -> None:
