@@ -11,8 +11,17 @@ from gapwatch.errors import BodyTooLarge, Fault, Invalid, MalformedBody
 from gapwatch.ingest.body import NDJSON
 
 MOST_ITEMS = 10_000
+# Beyond these a body is looked through before anything is made of its members: millions of zeros fit in it too.
+MANY_COMMAS = 100_000
+MOST_OBJECTS = 500_000
+
+
+class _AnyObject(msgspec.Struct, gc=False):
+    pass
+
 
 _decoder = msgspec.json.Decoder(list[Raw])
+_object_decoder = msgspec.json.Decoder(list[_AnyObject])
 
 
 def split_batch(body: bytes, kind: str) -> list[bytes]:
@@ -21,8 +30,7 @@ def split_batch(body: bytes, kind: str) -> list[bytes]:
         message = "The batch is empty; send at least one episode."
         raise Invalid(message, errors=[Fault(pointer="", code="empty-batch", message=message)])
     if len(items) > MOST_ITEMS:
-        message = f"A batch may have at most {MOST_ITEMS} episodes."
-        raise BodyTooLarge(message, errors=[Fault(pointer="", code="too-many-items", message=message)])
+        raise _too_many()
     return items
 
 
@@ -31,6 +39,8 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _members(body: bytes) -> list[bytes]:
+    if body.count(b",") > MANY_COMMAS:
+        _refuse_many_members(body)
     try:
         return [bytes(member) for member in _decoder.decode(body)]
     except msgspec.ValidationError:
@@ -45,6 +55,24 @@ def _members(body: bytes) -> list[bytes]:
         raise MalformedBody("The nesting is too deep.") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _members_of_bad_json(body)
+
+
+def _refuse_many_members(body: bytes) -> None:
+    if body.count(b"{") > MOST_OBJECTS:
+        raise _too_many()
+    try:
+        if len(_object_decoder.decode(body)) > MOST_ITEMS:
+            raise _too_many()
+    except msgspec.ValidationError:
+        message = "Every member of a batch is a JSON object."
+        raise Invalid(message, errors=[Fault(pointer="", code="wrong-type", message=message)]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # not JSON; the caller finds out where
+
+
+def _too_many() -> BodyTooLarge:
+    message = f"A batch may have at most {MOST_ITEMS} episodes."
+    return BodyTooLarge(message, errors=[Fault(pointer="", code="too-many-items", message=message)])
 
 
 def _members_of_bad_json(body: bytes) -> list[bytes]:

@@ -87,27 +87,31 @@ def _gunzip(packed: bytes, limit: int) -> bytes:
 
 
 def _unzstd(packed: bytes, limit: int) -> bytes:
-    unpacker = zstandard.ZstdDecompressor(max_window_size=2**23).decompressobj()
-    # Fed in small pieces: a bomb is noticed after at most one piece beyond the limit.
-    chunks: list[bytes] = []
-    size = 0
-    view = memoryview(packed)
+    """One complete zstd frame and nothing behind it; one that would grow beyond the limit is never unpacked."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=2**23)
     try:
-        for start in range(0, len(view), 4096):
-            if unpacker.eof:
-                raise MalformedBody("Something follows the zstd body; send one zstd frame.")
-            chunk = unpacker.decompress(view[start : start + 4096])
-            size += len(chunk)
-            if size > limit:
-                raise _too_large(limit)
-            chunks.append(chunk)
+        size = zstandard.frame_content_size(packed)
+        if size < 0:  # not told in the frame: look how far it goes, a little at a time
+            size = _unpacked_size(unpacker, packed, limit)
+        if size > limit:
+            raise _too_large(limit)
+        frame = unpacker.decompressobj()
+        body = frame.decompress(packed)
     except zstandard.ZstdError:
         raise MalformedBody("The body is not zstd, although Content-Encoding says so.") from None
-    if not unpacker.eof:
+    if not frame.eof:
         raise MalformedBody("The zstd body ends too early.")
-    if unpacker.unused_data:
+    if frame.unused_data:
         raise MalformedBody("Something follows the zstd body; send one zstd frame.")
-    return b"".join(chunks)
+    return body
+
+
+def _unpacked_size(unpacker: zstandard.ZstdDecompressor, packed: bytes, limit: int) -> int:
+    size = 0
+    with unpacker.stream_reader(packed) as reader:
+        while size <= limit and (chunk := reader.read(256 * 1024)):
+            size += len(chunk)
+    return size
 
 
 def _too_large(limit: int) -> BodyTooLarge:
