@@ -47,9 +47,7 @@ async def read_body(request: Request, limit: int) -> bytes:
         async with asyncio.timeout(BODY_WITHIN_S):
             packed = await _receive(request, limit)
     except TimeoutError:
-        raise RequestTimeout(
-            f"The body did not arrive within {BODY_WITHIN_S:.0f} s.", headers={"Connection": "close"}
-        ) from None
+        raise RequestTimeout(f"The body did not arrive within {BODY_WITHIN_S:.0f} s.") from None
     except ClientDisconnect:
         raise MalformedBody("The connection closed before the body was complete.") from None
     if encoding == "gzip":
@@ -115,7 +113,5 @@ def _unpacked_size(unpacker: zstandard.ZstdDecompressor, packed: bytes, limit: i
 
 
 def _too_large(limit: int) -> BodyTooLarge:
-    return BodyTooLarge(
-        f"A body may have at most {limit // (1024 * 1024)} MiB; send smaller batches.",
-        headers={"Connection": "close"},
-    )
+    # Without `Connection: close`: the protocol lets the sender finish, and then closes.
+    return BodyTooLarge(f"A body may have at most {limit // (1024 * 1024)} MiB; send smaller batches.")
