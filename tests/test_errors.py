@@ -1,6 +1,8 @@
 """Every error the service answers has one shape, whoever raises it."""
 
+import asyncio
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -132,14 +134,14 @@ def broken_app(tmp_path):
 
 
 def call(app, method, path, **options):
-    import asyncio
-
     async def run():
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             return await client.request(method, path, **options)
 
-    return asyncio.run(run())
+    # In a thread of its own: a browser test may have left a running loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, run()).result()
 
 
 def test_unexpected_failure_tells_its_id_and_nothing_else(broken_app):

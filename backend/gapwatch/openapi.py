@@ -74,6 +74,10 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
         _describe_ingest(document["paths"])
+        # What the protocol refuses before there is a request can happen to any of them.
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                operation["responses"] |= _named(problems(408, 414, 431))
         app.openapi_schema = document
     return app.openapi_schema
 

@@ -39,9 +39,11 @@ WORDS = {
     408: "The body did not arrive in time.",
     409: "An episode with this id and other content is stored, or it was deleted.",
     413: "The body or the batch is too large.",
+    414: "The address is too long.",
     415: "The Content-Type or Content-Encoding is not taken here.",
     422: "Something in the request is not valid; `errors` says what.",
     429: "This key sends too fast; wait for Retry-After seconds.",
+    431: "The headers are too large.",
     503: "The database is not answering; wait for Retry-After seconds and send again.",
     507: "The database has no space left; nothing was stored.",
 }
