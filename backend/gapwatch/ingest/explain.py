@@ -106,9 +106,11 @@ def _convert(value: Any, kind: Any, pointer: str) -> list[Fault]:
     if value is None and pointer.count("/") == 1:
         return []
     if pointer.lstrip("/") in MAPS and isinstance(value, dict):
-        found = []
+        found: list[Fault] = []
         for name, member in value.items():
             found += _convert_one({name: member}, kind, f"{pointer}/{pointer_part(str(name))}")
+            if len(found) >= MOST_REASONS:
+                break
         return found or _convert_one(value, kind, pointer)
     return _convert_one(value, kind, pointer)
 

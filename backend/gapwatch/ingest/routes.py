@@ -31,6 +31,7 @@ from gapwatch.store.arrivals import Arrival, make_arrival
 # What is kept of refused records: enough to find the typo, not enough to fill a disk.
 LARGEST_QUARANTINED_BYTES = 64 * 1024
 MOST_QUARANTINED = 100
+MOST_FAULTS = 1000
 # Other requests get their turn after so many records of a batch.
 YIELD_EVERY = 200
 
@@ -148,21 +149,25 @@ class IngestRoutes:
         places: list[int] = []
         faults: list[Fault] = []
         rejections: list[Rejection] = []
+        rejected = 0
         for index, raw in enumerate(items):
             try:
                 arrivals.append(_arrive(holder, raw, clock))
                 places.append(index)
             except Refused as refused:
-                faults += [Fault(**fault, index=index) for fault in refused.faults]
-                rejections.append(_rejection(holder, raw, refused.faults))
+                # Every refused record is named; beyond a thousand faults, with its first reason only.
+                told = refused.faults if len(faults) < MOST_FAULTS else refused.faults[:1]
+                faults += [Fault(**fault, index=index) for fault in told]
+                rejected += 1
+                if len(rejections) < MOST_QUARANTINED:
+                    rejections.append(_rejection(holder, raw, refused.faults))
                 # Explaining takes time; others get their turn.
                 await asyncio.sleep(0)
             if index % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         if strict and faults:
             raise _none_stored(len(items), faults, "Nothing was stored: all or nothing was asked for.")
-        kept = rejections[:MOST_QUARANTINED]
-        statuses = await self._acceptor.store(arrivals, kept, all_or_nothing=strict)
+        statuses = await self._acceptor.store(arrivals, rejections, all_or_nothing=strict)
         conflicting = []
         for place, status in zip(places, statuses, strict=True):
             if status in FAULT_OF_STATUS:
@@ -184,7 +189,7 @@ class IngestRoutes:
             "accepted": statuses.count("accepted"),
             "duplicates": statuses.count("duplicate"),
             "conflicts": conflicts,
-            "rejected": len(rejections),
+            "rejected": rejected,
             "errors": faults,
         }
 
