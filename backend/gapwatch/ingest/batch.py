@@ -64,6 +64,8 @@ def _refuse_many_members(body: bytes) -> None:
         if len(_object_decoder.decode(body)) > MOST_ITEMS:
             raise _too_many()
     except msgspec.ValidationError:
+        if b"{" not in body:
+            raise _too_many() from None
         message = "Every member of a batch is a JSON object."
         raise Invalid(message, errors=[Fault(pointer="", code="wrong-type", message=message)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
