@@ -100,7 +100,20 @@ class Episode(EpisodeColumns, Base):
     __table_args__ = (
         *episode_checks(),
         Index(None, "project_id", "started_at", "id"),
-        Index(None, "project_id", "deployment_id", "started_at"),
+        Index(
+            None, "project_id", "deployment_id", "started_at", postgresql_where=text("deployment_id IS NOT NULL")
+        ),
+        Index(
+            "episodes_sim_idx",
+            *("project_id", "policy_id", "task_id", "started_at"),
+            postgresql_where=text("domain = 'sim'"),
+        ),
+        Index(
+            "episodes_failed_idx",
+            *("project_id", "policy_id", "task_id", "domain", "started_at"),
+            postgresql_where=text("outcome = 'failure'"),
+        ),
+        Index("episodes_pair_idx", "project_id", "pair", postgresql_where=text("pair IS NOT NULL")),
     )
 
     # The order of arrival: clocks of robots jump, this does not.

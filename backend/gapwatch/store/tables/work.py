@@ -1,11 +1,11 @@
-"""The queue of record, the numbers that work produces, and signs of life."""
+"""The queue of record, and signs of life."""
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Identity, Index, SmallInteger, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gapwatch.store.tables.schema import DOMAINS, Base, CreatedAt, ProjectId, Time, Word, Words, one_of
+from gapwatch.store.tables.schema import Base, CreatedAt, ProjectId, Word, Words, one_of
 
 
 class Work(Base):
@@ -30,28 +30,6 @@ class Work(Base):
     due_at: Mapped[CreatedAt]
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
     last_error: Mapped[str | None]
-
-
-class RollupCount(Base):
-    """Exact counts of outcomes per source and hour, day or month.
-
-    `source_id` is the deployment of real episodes and the simulator of sim ones.
-    """
-
-    __tablename__ = "rollup_counts"
-    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "hour", "day", "month"))
-
-    project_id: Mapped[ProjectId]
-    domain: Mapped[Word] = mapped_column(primary_key=True)
-    source_id: Mapped[int] = mapped_column(primary_key=True)
-    policy_id: Mapped[int] = mapped_column(primary_key=True)
-    task_id: Mapped[int] = mapped_column(primary_key=True)
-    tier: Mapped[Word] = mapped_column(primary_key=True)
-    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
-    successes: Mapped[int] = mapped_column(BigInteger)
-    failures: Mapped[int] = mapped_column(BigInteger)
-    aborted: Mapped[int] = mapped_column(BigInteger)
-    abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
 class Heartbeat(Base):

@@ -1,0 +1,180 @@
+"""What folding makes of episodes: counts, moments and sketches that add up, and the cells they stand in.
+
+The scope of a row is (domain, policy, task, source); `source_id` is the deployment of real episodes and the
+simulator of sim ones. A bucket is an hour, a day or a month of UTC.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, Numeric, UniqueConstraint
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from gapwatch.store.tables.schema import (
+    DOMAINS,
+    STAGES,
+    Base,
+    CreatedAt,
+    ProjectId,
+    RowId,
+    Time,
+    Word,
+    Words,
+    one_of,
+)
+
+NO_CONTRACT = 0
+
+
+class Scoped:
+    """The columns every rollup starts with."""
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id"), primary_key=True, sort_order=-5)
+    domain: Mapped[Word] = mapped_column(primary_key=True, sort_order=-4)
+    policy_id: Mapped[int] = mapped_column(primary_key=True, sort_order=-3)
+    task_id: Mapped[int] = mapped_column(primary_key=True, sort_order=-2)
+    source_id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)
+
+
+class RollupCount(Base):
+    """Exact counts of outcomes per source and hour, day or month."""
+
+    __tablename__ = "rollup_counts"
+    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "hour", "day", "month"))
+
+    project_id: Mapped[ProjectId]
+    domain: Mapped[Word] = mapped_column(primary_key=True)
+    source_id: Mapped[int] = mapped_column(primary_key=True)
+    policy_id: Mapped[int] = mapped_column(primary_key=True)
+    task_id: Mapped[int] = mapped_column(primary_key=True)
+    tier: Mapped[Word] = mapped_column(primary_key=True)
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    successes: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger)
+    aborted: Mapped[int] = mapped_column(BigInteger)
+    abandoned: Mapped[int] = mapped_column(BigInteger)
+
+
+class Cell(Base):
+    """An interned combination: robot, site, stage, and the level of every condition (numbers binned)."""
+
+    __tablename__ = "cells"
+    __table_args__ = (UniqueConstraint("project_id", "content_hash"), one_of("stage", *STAGES))
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    robot_id: Mapped[int | None]
+    site_id: Mapped[int | None]
+    stage: Mapped[Word | None]
+    levels: Mapped[dict[str, Any]] = mapped_column(JSONB)
+
+
+class PooledCondition(Base):
+    """A condition that is left out of cells, because they would grow as fast as the episodes."""
+
+    __tablename__ = "pooled_conditions"
+
+    project_id: Mapped[ProjectId]
+    name: Mapped[Word] = mapped_column(primary_key=True)
+    levels: Mapped[int]
+    pooled_at: Mapped[CreatedAt]
+
+
+class RollupCell(Scoped, Base):
+    """Exact counts of outcomes per cell and day or month."""
+
+    __tablename__ = "rollup_cells"
+    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+
+    tier: Mapped[Word] = mapped_column(primary_key=True)
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    cell_id: Mapped[int] = mapped_column(primary_key=True)
+    successes: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger)
+    aborted: Mapped[int] = mapped_column(BigInteger)
+    abandoned: Mapped[int] = mapped_column(BigInteger)
+
+
+class Signature(Base):
+    """What senders and people said of a failure: phase, labels and category, interned."""
+
+    __tablename__ = "signatures"
+    __table_args__ = (UniqueConstraint("project_id", "content_hash"),)
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    phase: Mapped[Word | None]
+    labels: Mapped[Words]
+    category: Mapped[Word | None]
+
+
+class RollupFailure(Scoped, Base):
+    """Failed episodes per cell and signature."""
+
+    __tablename__ = "rollup_failures"
+    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+
+    tier: Mapped[Word] = mapped_column(primary_key=True)
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    cell_id: Mapped[int] = mapped_column(primary_key=True)
+    signature_id: Mapped[int] = mapped_column(primary_key=True)
+    failures: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupValue(Scoped, Base):
+    """Moments and log-bin sketch of one metric or signal over successes or failures.
+
+    `total` and `total_sq` are whole numbers of steps of 2^-80 and 2^-160 (statistics/sketches.py): sums that do
+    not depend on the order of arrival and can be taken back.
+    """
+
+    __tablename__ = "rollup_values"
+    __table_args__ = (
+        one_of("domain", *DOMAINS),
+        one_of("kind", "metric", "signal"),
+        one_of("outcome", "success", "failure"),
+        one_of("tier", "day", "month"),
+    )
+
+    kind: Mapped[Word] = mapped_column(primary_key=True)
+    name: Mapped[Word] = mapped_column(primary_key=True)
+    outcome: Mapped[Word] = mapped_column(primary_key=True)
+    tier: Mapped[Word] = mapped_column(primary_key=True)
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    n: Mapped[int] = mapped_column(BigInteger)
+    total: Mapped[Decimal] = mapped_column(Numeric)
+    total_sq: Mapped[Decimal] = mapped_column(Numeric)
+    zero: Mapped[int] = mapped_column(BigInteger)
+    bins: Mapped[list[int]] = mapped_column(ARRAY(Integer))
+    bin_counts: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
+    negative_bins: Mapped[list[int]] = mapped_column(ARRAY(Integer))
+    negative_counts: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
+
+
+class RollupSession(Scoped, Base):
+    """Successes and failures of one sitting on one day."""
+
+    __tablename__ = "rollup_sessions"
+    __table_args__ = (one_of("domain", *DOMAINS),)
+
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    session: Mapped[Word] = mapped_column(primary_key=True)
+    successes: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger)
+
+
+class RollupContract(Scoped, Base):
+    """Episodes per contract; 0 stands for episodes that sent none."""
+
+    __tablename__ = "rollup_contracts"
+    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+
+    tier: Mapped[Word] = mapped_column(primary_key=True)
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    contract_id: Mapped[int] = mapped_column(primary_key=True)
+    episodes: Mapped[int] = mapped_column(BigInteger)
