@@ -14,7 +14,7 @@ from gapwatch.store.migrate import alembic_config, is_current, migrate
 from gapwatch.store.tables import Base
 
 # Tables that stand above projects: who exists, and how the parts are doing.
-NOT_OF_A_PROJECT = {"projects", "users", "browser_sessions", "heartbeats"}
+NOT_OF_A_PROJECT = {"projects", "users", "browser_sessions", "sign_in_attempts", "heartbeats"}
 
 
 def dumped_schema(url: str) -> list[str]:
@@ -79,11 +79,12 @@ def test_project_is_first_in_every_key():
         assert next(iter(table.primary_key)).name == "project_id", table.name
         for index in table.indexes:
             first = next(iter(index.columns)).name
-            # Queues are swept over all projects; a key is looked up before its project is known.
+            # Queues are swept over all projects; a key or a link is looked up before its project is known.
             assert first == "project_id" or (table.name, first) in {
                 ("work", "due_at"),
                 ("deliveries", "due_at"),
                 ("api_keys", "prefix"),
+                ("invitations", "token_hash"),
                 ("members", "user_id"),
             }, index.name
 

@@ -66,6 +66,34 @@ class BrowserSession(Base):
     seen_at: Mapped[CreatedAt]
 
 
+class Invitation(Base):
+    """A link that makes somebody a member, once and for a day. Only a hash of its token is kept."""
+
+    __tablename__ = "invitations"
+    __table_args__ = (one_of("role", *ROLES), Index(None, "token_hash", unique=True))
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    token_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    email: Mapped[Word]
+    role: Mapped[Word]
+    invited_by: Mapped[Word]
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[Time]
+    used_at: Mapped[Time | None]
+
+
+class SignInAttempt(Base):
+    """Failed sign-ins of one account or one address since a moment; the subject is a hash of either."""
+
+    __tablename__ = "sign_in_attempts"
+    __table_args__ = (Index(None, "since"),)
+
+    subject: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    failures: Mapped[int]
+    since: Mapped[CreatedAt]
+
+
 class ApiKey(Base):
     """`gw_` and 32 random bytes; stored as the first letters and a keyed hash."""
 
