@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import floor, fsum
 
 from gapwatch.taxonomy import UNATTRIBUTED, Taxonomy
 
 # Weights are whole parts of 1024: their sums and sums of squares are exact doubles, in any order, for billions of
 # episodes, so a ledger adds up and a replayed rollup is the same to the last bit.
 PARTS = 1024
+# Claims are whole numbers of this size before they are shared out, so that no order of adding can move a weight.
+UNIT = 2**20
 # Fewer sim successes do not show what is usual.
 FEWEST_SUCCESSES = 50
 
@@ -35,13 +36,19 @@ DEFAULT_STRENGTHS = Strengths()
 
 @dataclass(frozen=True)
 class UsualRange:
-    """What a signal is like in sim successes: its 1 %, 50 % and 99 % quantiles, and of how many episodes."""
+    """What a signal is like in sim successes: its 1 %, 50 % and 99 % quantiles, and of how many episodes.
+
+    `above` and `below` are the credit of values outside, from 0 to 1: the share of failures with such values that
+    the values can be blamed for. See `evidence.usual_ranges`.
+    """
 
     low: float
     median: float
     high: float
     n: int
     share: float = 0.99
+    above: float = 1.0
+    below: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -96,95 +103,105 @@ def attribute(
     if episode.category is not None:
         line = Evidence(f"a person chose {episode.category}", (episode.category,), 1.0)
         return Attribution({episode.category: 1.0}, (line,))
-    labels = [
-        Evidence(f"label {label}", found, strengths.label)
-        for label in dict.fromkeys(episode.labels)
-        if (found := taxonomy.categories_of("labels", label))
-    ]
-    rest = _phase(episode, taxonomy, strengths.phase)
-    rest += _signals(episode, taxonomy, usual or {}, strengths.signal)
-    rest += _conditions(episode, taxonomy, suspects, strengths.condition)
+    labels = [label for label in dict.fromkeys(episode.labels) if taxonomy.categories_of("labels", label)]
     if labels:
         # A label decides; what else was seen is shown beside it and claims nothing.
-        rest = [Evidence(line.sentence, line.categories, 0.0) for line in rest]
-        labels = [Evidence(line.sentence, line.categories, line.strength / len(labels)) for line in labels]
-    lines = (*labels, *rest)
-    claims: dict[str, list[float]] = {}
-    for line in lines:
-        for category in line.categories:
-            claims.setdefault(category, []).append(line.strength / len(line.categories))
-    # fsum, because the order in which a sender writes its labels must not move a weight.
-    return Attribution(_weights({name: fsum(parts) for name, parts in claims.items()}), lines)
+        strengths = Strengths(strengths.label, 0.0, 0.0, 0.0)
+    claims = [
+        *_labels(labels, taxonomy, strengths.label),
+        *_phase(episode, taxonomy, strengths.phase),
+        *_signals(episode, taxonomy, usual or {}, strengths.signal),
+        *_conditions(episode, taxonomy, suspects, strengths.condition),
+    ]
+    sums: dict[str, int] = {}
+    for claim in claims:
+        for category in claim.categories:
+            sums[category] = sums.get(category, 0) + claim.units // len(claim.categories)
+    return Attribution(_weights(sums), tuple(c.line() for c in claims))
+
+
+@dataclass(frozen=True)
+class _Claim:
+    sentence: str
+    categories: tuple[str, ...]
+    units: int
+
+    def line(self) -> Evidence:
+        return Evidence(self.sentence, self.categories, self.units / UNIT)
 
 
 def unusual(value: float, usual: UsualRange) -> tuple[float, str] | None:
     """How far a value lies outside the usual range, from 0 to 1, and on which side; None inside it.
 
-    Formula: min(1, 2 · distance beyond the limit / distance of the limit from the median); 1 where the usual
-    values are all one. For a normal signal 1 is reached at 3.5 standard deviations.
+    Formula: min(1, 2 · distance beyond the limit / distance of the limit from the median), 1 where the usual
+    values are all one; times the credit of that side. For a normal signal 1 is reached at 3.5 standard deviations.
     """
     if usual.n < FEWEST_SUCCESSES:
         return None
-    for side, limit, beyond in (
-        ("above", usual.high, value - usual.high),
-        ("below", usual.low, usual.low - value),
+    for side, limit, beyond, credit in (
+        ("above", usual.high, value - usual.high, usual.above),
+        ("below", usual.low, usual.low - value, usual.below),
     ):
         if beyond > 1e-9 * max(abs(limit), abs(value)):
             room = abs(limit - usual.median)
-            return (min(1.0, 2 * beyond / room) if room > 0 else 1.0), side
+            return (min(1.0, 2 * beyond / room) if room > 0 else 1.0) * credit, side
     return None
 
 
-def _phase(episode: FailedEpisode, taxonomy: Taxonomy, strength: float) -> list[Evidence]:
-    if episode.phase is None:
-        return []
-    found = taxonomy.categories_of("phases", episode.phase)
-    return [Evidence(f"failed in phase {episode.phase}", found, strength)] if found else []
+def _labels(labels: Sequence[str], taxonomy: Taxonomy, strength: float) -> list[_Claim]:
+    units = int(UNIT * strength) // max(1, len(labels))
+    return [_Claim(f"label {label}", taxonomy.categories_of("labels", label), units) for label in labels]
+
+
+def _phase(episode: FailedEpisode, taxonomy: Taxonomy, strength: float) -> list[_Claim]:
+    found = taxonomy.categories_of("phases", episode.phase) if episode.phase is not None else ()
+    return [_Claim(f"failed in phase {episode.phase}", found, int(UNIT * strength))] if found else []
 
 
 def _signals(
-    episode: FailedEpisode, taxonomy: Taxonomy, usual: Mapping[str, UsualRange], most: float
-) -> list[Evidence]:
-    seen: list[tuple[float, str, tuple[str, ...]]] = []
+    episode: FailedEpisode, taxonomy: Taxonomy, usual: Mapping[str, UsualRange], strength: float
+) -> list[_Claim]:
+    seen: list[tuple[int, str, tuple[str, ...]]] = []
     for name, value in (episode.signals or {}).items():
         found = taxonomy.categories_of("signals", name)
         far = unusual(value, usual[name]) if name in usual else None
         if found and far is not None:
             share = f"{100 * usual[name].share:g} %"
-            seen.append((far[0], f"signal {name} {value:g} is {far[1]} {share} of sim successes", found))
+            sentence = f"signal {name} {value:g} is {far[1]} {share} of sim successes"
+            seen.append((int(UNIT * far[0]), sentence, found))
     seen.sort(key=lambda item: (-item[0], item[1]))
     # Five force signals are one piece of evidence: the farthest of a category speaks, the others are only shown.
-    farthest: dict[tuple[str, ...], float] = {}
+    farthest: dict[tuple[str, ...], int] = {}
     for far_out, _, found in seen:
         farthest.setdefault(found, far_out)
-    total = sum(farthest.values())
+    total = max(1, sum(farthest.values()))
+    most = int(UNIT * strength) * (seen[0][0] if seen else 0) // UNIT
     lines = []
     for far_out, sentence, found in seen:
         speaks = farthest.pop(found, None) is not None
-        claim = most * seen[0][0] * far_out / total if speaks else 0.0
-        lines.append(Evidence(sentence, found, claim))
+        lines.append(_Claim(sentence, found, most * far_out // total if speaks else 0))
     return lines
 
 
 def _conditions(
-    episode: FailedEpisode, taxonomy: Taxonomy, suspects: Collection[tuple[str, Level]], most: float
-) -> list[Evidence]:
+    episode: FailedEpisode, taxonomy: Taxonomy, suspects: Collection[tuple[str, Level]], strength: float
+) -> list[_Claim]:
     seen = [
         (f"{name} {level}, where real fails more", found)
         for name, level in (episode.conditions or {}).items()
         if (name, level) in suspects and (found := taxonomy.categories_of("conditions", name))
     ]
-    return [Evidence(sentence, found, most / len(seen)) for sentence, found in seen]
+    return [_Claim(sentence, found, int(UNIT * strength) // len(seen)) for sentence, found in seen]
 
 
-def _weights(claims: Mapping[str, float]) -> dict[str, float]:
+def _weights(claims: Mapping[str, int]) -> dict[str, float]:
     """Claims as whole parts of 1024 that sum to 1; what rounding leaves goes to the largest remainders."""
-    total = fsum(claims.values())
-    shares = {name: claim / max(total, 1.0) for name, claim in claims.items() if claim > 0}
-    shares[UNATTRIBUTED] = max(0.0, 1 - total)
-    parts = {name: floor(share * PARTS) for name, share in shares.items()}
+    total = sum(claims.values())
+    whole = max(total, UNIT)
+    shares = {name: claim * PARTS for name, claim in claims.items() if claim > 0}
+    shares[UNATTRIBUTED] = (whole - total) * PARTS
+    parts = {name: share // whole for name, share in shares.items()}
     left = PARTS - sum(parts.values())
-    by_remainder = sorted(shares, key=lambda name: (parts[name] - shares[name] * PARTS, name))
-    for name in by_remainder[:left]:
+    for name in sorted(shares, key=lambda name: (-(shares[name] % whole), name))[:left]:
         parts[name] += 1
     return {name: count / PARTS for name, count in parts.items() if count}
