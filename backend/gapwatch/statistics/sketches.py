@@ -165,14 +165,31 @@ class Moments:
 
 def moments(values: ArrayLike) -> Moments:
     """The moments of some values; raises ValueError for NaN and infinity, as `fold` does."""
+    steps = whole_steps(values)
+    return Moments(len(steps), sum(steps), sum(s * s for s in steps))
+
+
+def whole_steps(values: ArrayLike) -> list[int]:
+    """Each value as a whole number of steps of 2^−80, in order; raises ValueError for NaN and infinity."""
     x = np.asarray(values, dtype=float).ravel()
     if not np.isfinite(x).all():
         raise ValueError("values must be finite")
     huge = np.abs(x) >= LARGEST_SHIFTED
     # A shift by 80 bits is exact for these doubles, rint rounds alike everywhere, and int() of it is exact.
-    steps = [int(y) for y in np.rint(np.ldexp(x[~huge], GRID_BITS)).tolist()]
-    steps += [int(y) << GRID_BITS for y in x[huge].tolist()]
-    return Moments(len(steps), sum(steps), sum(s * s for s in steps))
+    steps = [int(y) for y in np.rint(np.ldexp(np.where(huge, 0.0, x), GRID_BITS)).tolist()]
+    for place in np.flatnonzero(huge).tolist():
+        steps[place] = int(x[place]) << GRID_BITS
+    return steps
+
+
+def signed_bins(values: NDArray[np.float64], a: float = ACCURACY) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The sign (−1, 0, 1) and log-bin of each value; sizes below the smallest normal double are zero, bin 0."""
+    size = np.abs(values)
+    sign = np.where(size >= float_info.min, np.sign(values), 0).astype(np.int64)
+    index = np.zeros(values.shape, dtype=np.int64)
+    some = sign != 0
+    index[some] = _indices(size[some], a)
+    return sign, index
 
 
 @cache
