@@ -98,7 +98,7 @@ def batch_of(
 
 
 def usual_ranges(sim_successes: Mapping[str, Sketch | ArrayLike]) -> dict[str, UsualRange]:
-    """Each signal's usual range: its 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
+    """Each signal's 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
 
     Signals of fewer than 50 successes are left out: so few do not show what is usual.
     """
