@@ -13,11 +13,12 @@ ACTOR = "command line"
 
 
 def put_person(database: Database, email: str, password: str, project: str, role: str) -> None:
-    """A user with a role in a project; one who exists gets the new password. ValueError for a bad one."""
-    hashed = hash_password(password)
+    """A user with a role in a project; one who exists gets the new password. WeakPassword for a bad one."""
+    hashed = hash_password(password, email)
     with database.transaction() as connection:
         project_id = access.ensure_project(connection, project)
         user_id = access.put_user(connection, email, hashed)
+        access.close_sessions_of(connection, user_id)
         access.put_member(connection, project_id, user_id, role)
         access.audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", role=role)
 

@@ -1,6 +1,6 @@
-"""Invitations, and the count of failed sign-ins.
+"""Invitations, the count of failed sign-ins, and the count of folds that open pages ask for.
 
-Two new tables; nothing to lock.
+Three new tables; nothing to lock.
 """
 
 import sqlalchemy as sa
@@ -40,8 +40,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("subject", name=op.f("sign_in_attempts_pkey")),
     )
     op.create_index(op.f("sign_in_attempts_since_idx"), "sign_in_attempts", ["since"], unique=False)
+    op.create_table(
+        "project_changes",
+        sa.Column("project_id", sa.Integer(), nullable=False),
+        sa.Column("folds", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("project_changes_project_id_fkey")),
+        sa.PrimaryKeyConstraint("project_id", name=op.f("project_changes_pkey")),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("project_changes")
     op.drop_table("sign_in_attempts")
     op.drop_table("invitations")

@@ -1,9 +1,11 @@
-"""Passwords: Argon2id, no composition rules, no default account."""
+"""Passwords: Argon2id, eight characters or more, no composition rules, nothing that is guessed first."""
 
 from __future__ import annotations
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
+
+from gapwatch.access.common_passwords import is_common
 
 SHORTEST, LONGEST = 8, 256
 
@@ -12,9 +14,16 @@ _hasher = PasswordHasher()
 _NOBODY = _hasher.hash("a password that nobody has")
 
 
-def hash_password(password: str) -> str:
+class WeakPassword(ValueError):
+    """The message says to a person what to choose instead."""
+
+
+def hash_password(password: str, email: str = "") -> str:
     if not SHORTEST <= len(password) <= LONGEST:
-        raise ValueError(f"A password has {SHORTEST} to {LONGEST} characters.")
+        raise WeakPassword(f"A password has {SHORTEST} to {LONGEST} characters.")
+    name = email.partition("@")[0].casefold()
+    if is_common(password) or (name and name in password.casefold() and len(password) < len(name) + SHORTEST):
+        raise WeakPassword("This password is among the first that are guessed. A few unrelated words are better.")
     return _hasher.hash(password)
 
 

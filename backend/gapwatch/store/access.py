@@ -11,6 +11,9 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from gapwatch.store.tables.access import ApiKey, AuditEntry, BrowserSession, Member, Project, User
 
+# What pages hand from one function of the store to the next without knowing SQL.
+Transaction = Connection
+
 # A browser that is not seen for so long, or that signed in so long ago, has to sign in again.
 SESSION_IDLE, SESSION_ABSOLUTE = "14 days", "90 days"
 
@@ -102,6 +105,11 @@ def find_session(connection: Connection, token_hash: bytes) -> SignedIn | None:
 
 def close_session(connection: Connection, token_hash: bytes) -> None:
     connection.execute(delete(BrowserSession).where(BrowserSession.token_hash == token_hash))
+
+
+def close_sessions_of(connection: Connection, user_id: int) -> None:
+    """A new password ends what was begun with the old one."""
+    connection.execute(delete(BrowserSession).where(BrowserSession.user_id == user_id))
 
 
 def drop_old_sessions(connection: Connection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import DDL, ForeignKey, Identity, Index, LargeBinary, event
+from sqlalchemy import DDL, BigInteger, ForeignKey, Identity, Index, LargeBinary, event
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -32,6 +32,15 @@ class Project(Base):
     # Taxonomy overrides, metric directions, whether aborted episodes count: everything a project decides.
     options: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
     created_at: Mapped[CreatedAt]
+
+
+class ProjectChange(Base):
+    """How often the numbers of a project were brought up to date: an open page asks for this, not for the numbers."""
+
+    __tablename__ = "project_changes"
+
+    project_id: Mapped[ProjectId]
+    folds: Mapped[int] = mapped_column(BigInteger)
 
 
 class User(Base):

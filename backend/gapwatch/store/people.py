@@ -1,0 +1,163 @@
+"""SQL of members, invitations and failed sign-ins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, Select, delete, func, insert, select, text, update
+
+from gapwatch.store.tables.access import Invitation, Member, Project, User
+
+INVITATION_LASTS = "24 hours"
+_COUNT = text("""
+INSERT INTO sign_in_attempts AS a (subject, failures) VALUES (:subject, 1)
+ON CONFLICT (subject) DO UPDATE SET
+    failures = CASE WHEN a.since < now() - interval '15 minutes' THEN 1 ELSE a.failures + 1 END,
+    since = CASE WHEN a.since < now() - interval '15 minutes' THEN now() ELSE a.since END
+RETURNING failures
+""")
+
+
+@dataclass(frozen=True)
+class MemberRow:
+    user_id: int
+    email: str
+    role: str
+
+
+@dataclass(frozen=True)
+class InvitationRow:
+    project_id: int
+    id: int
+    project: str
+    email: str
+    role: str
+    invited_by: str
+    expires_at: datetime
+
+
+def members(connection: Connection, project_id: int) -> list[MemberRow]:
+    rows = connection.execute(
+        select(User.id, User.email, Member.role)
+        .join(Member, Member.user_id == User.id)
+        .where(Member.project_id == project_id, User.disabled_at.is_(None))
+        .order_by(User.email)
+    )
+    return [MemberRow(*row) for row in rows]
+
+
+def change_role(connection: Connection, project_id: int, user_id: int, role: str | None) -> str:
+    """Give a member another role, or none: "done", "absent", or "last admin" when nobody would be left.
+
+    The admins are locked first, so that two of them cannot demote each other at the same moment.
+    """
+    admins = connection.scalars(
+        select(Member.user_id)
+        .where(Member.project_id == project_id, Member.role == "admin")
+        .order_by(Member.user_id)
+        .with_for_update()
+    ).all()
+    if role != "admin" and list(admins) == [user_id]:
+        return "last admin"
+    mine = (Member.project_id == project_id, Member.user_id == user_id)
+    changed = connection.execute(
+        delete(Member).where(*mine) if role is None else update(Member).where(*mine).values(role=role)
+    )
+    return "done" if changed.rowcount else "absent"
+
+
+def invite(
+    connection: Connection, project_id: int, *, email: str, role: str, invited_by: str, token_hash: bytes
+) -> int:
+    """A new link for an address; an older one for it stops working."""
+    connection.execute(
+        delete(Invitation).where(
+            Invitation.project_id == project_id, Invitation.email == email.lower(), Invitation.used_at.is_(None)
+        )
+    )
+    statement = insert(Invitation).values(
+        project_id=project_id,
+        token_hash=token_hash,
+        email=email.lower(),
+        role=role,
+        invited_by=invited_by,
+        expires_at=func.now() + text(f"interval '{INVITATION_LASTS}'"),
+    )
+    return int(connection.execute(statement.returning(Invitation.id)).scalar_one())
+
+
+def open_invitations(connection: Connection, project_id: int) -> list[InvitationRow]:
+    rows = connection.execute(_invitations().where(Invitation.project_id == project_id).order_by(Invitation.email))
+    return [InvitationRow(*row) for row in rows]
+
+
+def find_invitation(connection: Connection, token_hash: bytes) -> InvitationRow | None:
+    """An invitation neither used nor over, locked: a second click at the same moment waits and finds none."""
+    row = connection.execute(
+        _invitations().where(Invitation.token_hash == token_hash).with_for_update(of=Invitation)
+    ).first()
+    return None if row is None else InvitationRow(*row)
+
+
+def use_invitation(connection: Connection, invitation: InvitationRow) -> None:
+    connection.execute(
+        update(Invitation)
+        .where(Invitation.project_id == invitation.project_id, Invitation.id == invitation.id)
+        .values(used_at=func.now())
+    )
+
+
+def withdraw_invitation(connection: Connection, project_id: int, invitation_id: int) -> bool:
+    done = connection.execute(
+        delete(Invitation).where(
+            Invitation.project_id == project_id, Invitation.id == invitation_id, Invitation.used_at.is_(None)
+        )
+    )
+    return bool(done.rowcount)
+
+
+def lock_first_user(connection: Connection) -> None:
+    """Two people with the set-up link: the second waits, and then there is a user."""
+    connection.execute(text("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def all_projects(connection: Connection) -> list[tuple[int, str]]:
+    return [
+        (row.id, row.slug) for row in connection.execute(select(Project.id, Project.slug).order_by(Project.id))
+    ]
+
+
+def count_attempt(connection: Connection, subject: bytes) -> int:
+    """Count a sign-in before it is checked, so that many at once cannot slip through; how many there are."""
+    return int(connection.execute(_COUNT, {"subject": subject}).scalar_one())
+
+
+def forgive_attempt(connection: Connection, subject: bytes, *, all_of_them: bool) -> None:
+    """The sign-in was right: an account starts anew, an address only gets this one back."""
+    statement = (
+        "DELETE FROM sign_in_attempts WHERE subject = :subject"
+        if all_of_them
+        else "UPDATE sign_in_attempts SET failures = greatest(0, failures - 1) WHERE subject = :subject"
+    )
+    connection.execute(text(statement), {"subject": subject})
+
+
+def drop_old_attempts(connection: Connection) -> None:
+    connection.execute(text("DELETE FROM sign_in_attempts WHERE since < now() - interval '15 minutes'"))
+
+
+def _invitations() -> Select[tuple[int, int, str, str, str, str, datetime]]:
+    return (
+        select(
+            Invitation.project_id,
+            Invitation.id,
+            Project.slug,
+            Invitation.email,
+            Invitation.role,
+            Invitation.invited_by,
+            Invitation.expires_at,
+        )
+        .join(Project, Project.id == Invitation.project_id)
+        .where(Invitation.used_at.is_(None), Invitation.expires_at > func.now())
+    )
