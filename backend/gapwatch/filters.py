@@ -108,3 +108,40 @@ class EpisodeFilter(BaseModel):
     )
     since: TimeText | None = Field(None, description="Started at or after: RFC 3339, or 12h, 30d, 2w.")
     until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
+
+
+class StatisticsFilter(BaseModel):
+    """Which episodes a statistic is about. It acts on both sides; what sim does not name, it does not restrict."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    condition: list[Condition] = Field(
+        default_factory=list,
+        max_length=_MOST_REPEATS,
+        description="name:value; may repeat. A number stands for its bin. An empty value: not given.",
+    )
+    robot: list[Name] = Field(default_factory=list, max_length=_MOST_REPEATS, description="May repeat.")
+    site: list[Name] = Field(default_factory=list, max_length=_MOST_REPEATS, description="May repeat.")
+    stage: list[Literal["offline", "shadow", "supervised", "full"]] = Field(
+        default_factory=list, max_length=_MOST_REPEATS, description="May repeat."
+    )
+    simulator: list[Name] = Field(
+        default_factory=list,
+        max_length=_MOST_REPEATS,
+        description="name or name@version of the baseline; of several, the one with the most episodes.",
+    )
+    since: TimeText | None = Field(None, description="Started at or after: RFC 3339, or 12h, 30d, 2w.")
+    until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
+
+
+class DropFilter(StatisticsFilter):
+    metric: Name = Field("success", description="success, reward, duration_s, or the name of a metric.")
+    precision: Annotated[float, Field(gt=0, lt=1)] | None = Field(
+        None, description="Half the width that the drop's interval shall have, as a fraction: 0.05 is 5 points."
+    )
+
+
+class TrendFilter(StatisticsFilter):
+    tier: Literal["hour", "day", "month"] | None = Field(
+        None, description="Length of a step; without it the finest that gives a readable number of steps."
+    )
