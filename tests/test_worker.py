@@ -119,8 +119,8 @@ def test_a_fold_counts_each_episode_once_in_every_tier_and_empties_the_queue(due
 
 def test_two_workers_share_the_rows_without_waiting_for_each_other(due):
     with due.engine.connect() as first, due.engine.connect() as second:
-        mine = work.claim(first, "fold", 2)
-        theirs = work.claim(second, "fold", 5)
+        mine = work.claim(first, "fold", [1], 2, 100)
+        theirs = work.claim(second, "fold", [1], 5, 100)
         assert len(mine) == 2
         assert len(theirs) == 1
         assert {claim.id for claim in mine}.isdisjoint(claim.id for claim in theirs)
@@ -128,7 +128,7 @@ def test_two_workers_share_the_rows_without_waiting_for_each_other(due):
 
 def test_a_fold_that_is_rolled_back_leaves_its_work_due(due):
     with due.engine.connect() as connection:
-        assert len(work.claim(connection, "fold", 5)) == 3
+        assert len(work.claim(connection, "fold", [1], 5, 100)) == 3
         connection.rollback()
     assert fold_due_work(due) == 3
     assert tiers(due) == {"hour": 3, "day": 3, "month": 3}

@@ -238,3 +238,28 @@ def user_create(email: str, password_stdin: bool, project: str, role: str, data_
         except ValueError as error:
             raise SpokenError(str(error)) from None
     print(f"{email} can sign in to project {project} as {role}.")
+
+
+@main.command()
+@click.option("--project", help="Only this one.")
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def verify(project: str | None, data_dir: Path | None) -> None:
+    """Compute every number again from the stored episodes, and compare. May run beside a live service."""
+    from gapwatch.rollup.verify import verify_project
+    from gapwatch.store.access import projects
+
+    wrong = 0
+    with database_of(settings_from(data_dir=data_dir)) as database:
+        with database.transaction() as connection:
+            found = [(id_, slug) for id_, slug in projects(connection) if project in (None, slug)]
+        if project is not None and not found:
+            raise SpokenError(f"There is no project {project}.")
+        for project_id, slug in found:
+            done = verify_project(database, project_id, slug)
+            word = "equal" if not done.differences else f"{done.differences} DIFFERENT"
+            print(f"{slug}: {done.rows} stored rows against {done.episodes} episodes: {word}")
+            for table, key, stored, computed in done.examples:
+                print(f"  {table} {key}: stored {stored}, computed {computed}")
+            wrong += done.differences
+    if wrong:
+        sys.exit(1)

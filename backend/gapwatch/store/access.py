@@ -188,3 +188,8 @@ def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
         .values(revoked_at=func.coalesce(ApiKey.revoked_at, func.now()))
     )
     return bool(done.rowcount)
+
+
+def projects(connection: Connection) -> list[tuple[int, str]]:
+    """Every project by number and slug."""
+    return [(row.id, row.slug) for row in connection.execute(select(Project.id, Project.slug).order_by(Project.id))]

@@ -72,6 +72,18 @@ class Database:
         except TimeoutError as error:
             raise ServiceUnavailable("All database connections are busy; try again shortly.") from error
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """One consistent view for reading, however long it takes and whatever is written meanwhile."""
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        try:
+            with self.engine.connect().execution_options(**options) as connection, connection.begin():
+                connection.execute(sqlalchemy.text("SET LOCAL statement_timeout = 0"))
+                connection.execute(sqlalchemy.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+                yield connection
+        except DBAPIError as error:
+            raise translate(error) from error
+
     def run(self, work: Callable[[Connection], T]) -> T:
         """Run a whole transaction, again if another one got in its way or the server went away."""
         for attempt in range(1, MOST_TRIES + 1):

@@ -1,58 +1,145 @@
-"""SQL of the rollups: adding the episodes of claimed work, and reading windows."""
+"""SQL of the rollups: adding sums to what is stored.
+
+Keys come without the project, buckets as seconds since 1970.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, text
+import msgspec
+from psycopg import sql
+from sqlalchemy import Connection
 
-from gapwatch.store.work import Claim
+from gapwatch.store.folding import driver_cursor
 
-__all__ = ["Connection", "fold"]
-
-# One statement adds all claimed work in all tiers. Rows are grouped before the upsert, so that no key occurs
-# twice, and ordered, so that two workers never wait for each other in a circle.
-FOLD = text("""
-WITH claimed AS (
-    SELECT unnest(CAST(:projects AS int[])) AS project_id, unnest(CAST(:ids AS text[])) AS id,
-           unnest(CAST(:revisions AS int[])) AS revision, unnest(CAST(:signs AS int[])) AS sign
-), folded AS (
-    SELECT c.sign, e.project_id, e.domain, e.deployment_id, e.simulator_id, e.policy_id, e.task_id,
-           e.started_at, e.outcome
-    FROM claimed c JOIN episodes e USING (project_id, id, revision)
-    UNION ALL
-    SELECT c.sign, e.project_id, e.domain, e.deployment_id, e.simulator_id, e.policy_id, e.task_id,
-           e.started_at, e.outcome
-    FROM claimed c JOIN episode_revisions e USING (project_id, id, revision)
-), counted AS (
-    SELECT project_id, domain, CASE domain WHEN 'real' THEN deployment_id ELSE simulator_id END AS source_id,
-           policy_id, task_id, tier, date_trunc(tier, started_at, 'UTC') AS bucket_at,
-           sum(sign) FILTER (WHERE outcome = 'success') AS successes,
-           sum(sign) FILTER (WHERE outcome = 'failure') AS failures,
-           sum(sign) FILTER (WHERE outcome = 'aborted') AS aborted,
-           sum(sign) FILTER (WHERE outcome = 'abandoned') AS abandoned
-    FROM folded CROSS JOIN (VALUES ('hour'), ('day'), ('month')) AS tiers (tier)
-    GROUP BY 1, 2, 3, 4, 5, 6, 7
-)
-INSERT INTO rollup_counts AS r (project_id, domain, source_id, policy_id, task_id, tier, bucket_at,
-                                successes, failures, aborted, abandoned)
-SELECT project_id, domain, source_id, policy_id, task_id, tier, bucket_at,
-       coalesce(successes, 0), coalesce(failures, 0), coalesce(aborted, 0), coalesce(abandoned, 0)
-FROM counted ORDER BY 1, 2, 3, 4, 5, 6, 7
-ON CONFLICT (project_id, domain, source_id, policy_id, task_id, tier, bucket_at) DO UPDATE SET
-    successes = r.successes + excluded.successes,
-    failures = r.failures + excluded.failures,
-    aborted = r.aborted + excluded.aborted,
-    abandoned = r.abandoned + excluded.abandoned
-""")
+Keys = tuple[tuple[str, str], ...]
+SCOPE: Keys = (("domain", "text"), ("policy_id", "int"), ("task_id", "int"), ("source_id", "int"))
+BUCKET: Keys = (("tier", "text"), ("bucket_at", "bigint"))
+OUTCOMES = ("successes", "failures", "aborted", "abandoned")
+# Every table of plain counts: its key after the project, and what is added.
+TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
+    "rollup_counts": ((*SCOPE, *BUCKET), OUTCOMES),
+    "rollup_cells": ((*SCOPE, *BUCKET, ("cell_id", "int")), OUTCOMES),
+    "rollup_failures": ((*SCOPE, *BUCKET, ("cell_id", "int"), ("signature_id", "int")), ("failures",)),
+    "rollup_sessions": ((*SCOPE, ("bucket_at", "bigint"), ("session", "text")), ("successes", "failures")),
+    "rollup_contracts": ((*SCOPE, *BUCKET, ("contract_id", "int")), ("episodes",)),
+}
+VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("name", "text"), ("outcome", "text"), *BUCKET)
+VALUE_COLUMNS = ("n", "total", "total_sq", "zero", "bins", "bin_counts", "negative_bins", "negative_counts")
 
 
-def fold(connection: Connection, claims: Sequence[Claim]) -> None:
-    projects, ids, revisions, signs = [], [], [], []
-    for claim in claims:
-        count = len(claim.episode_ids)
-        ids += claim.episode_ids
-        projects += [claim.project_id] * count
-        revisions += [claim.revision] * count
-        signs += [claim.sign] * count
-    connection.execute(FOLD, {"projects": projects, "ids": ids, "revisions": revisions, "signs": signs})
+def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Add to a table of counts; rows are (*key, *added). What becomes nothing is deleted."""
+    if not rows:
+        return
+    keys, added = TABLES[table]
+    columns = [list(column) for column in zip(*sorted(rows), strict=True)]
+    everything: Keys = (*keys, *((name, "bigint") for name in added))
+    statement = sql.SQL(
+        "INSERT INTO {table} AS r (project_id, {names}) SELECT %s, {values} FROM {rows}"
+        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
+    ).format(
+        table=sql.Identifier(table),
+        names=_names(everything),
+        values=_values(everything),
+        rows=_unnested(everything),
+        key=_names(keys),
+        updates=sql.SQL(", ").join(
+            sql.SQL("{0} = r.{0} + excluded.{0}").format(sql.Identifier(name)) for name in added
+        ),
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, (project_id, *columns))
+        if any(count <= 0 for column in columns[len(keys) :] for count in column):
+            empty = sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(name)) for name in added)
+            _delete(connection, project_id, table, keys, columns[: len(keys)], empty)
+
+
+def stored_values(
+    connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]
+) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The stored rows of `rollup_values` with these keys, as tuples of VALUE_COLUMNS."""
+    if not keys:
+        return {}
+    statement = sql.SQL(
+        "SELECT {names}, {columns} FROM rollup_values r JOIN {rows} USING ({others})"
+        " WHERE r.project_id = %s AND r.bucket_at = to_timestamp(u.bucket_at)"
+    ).format(
+        names=sql.SQL(", ").join(sql.SQL("u.{}").format(sql.Identifier(name)) for name, _ in VALUE_KEY),
+        columns=sql.SQL(", ").join(map(sql.Identifier, VALUE_COLUMNS)),
+        rows=_unnested(VALUE_KEY),
+        others=_names(tuple(key for key in VALUE_KEY if key[0] != "bucket_at")),
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, (*map(list, zip(*keys, strict=True)), project_id))
+        width = len(VALUE_KEY)
+        return {row[:width]: row[width:] for row in cursor}
+
+
+def put_values(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write whole rows (*key, *VALUE_COLUMNS). They travel as JSON: unnest() would flatten their arrays."""
+    if not rows:
+        return
+    names = [*(name for name, _ in VALUE_KEY), *VALUE_COLUMNS]
+    records = []
+    for row in sorted(rows, key=lambda row: row[: len(VALUE_KEY)]):
+        record = dict(zip(names, row, strict=True), project_id=project_id)
+        record["bucket_at"] = datetime.fromtimestamp(record["bucket_at"], UTC).isoformat()
+        # As text: the sums have more digits than a JSON number is sure to keep.
+        record["total"], record["total_sq"] = str(record["total"]), str(record["total_sq"])
+        records.append(record)
+    statement = sql.SQL(
+        "INSERT INTO rollup_values (project_id, {names}) SELECT project_id, {names}"
+        " FROM json_populate_recordset(NULL::rollup_values, %s::json)"
+        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
+    ).format(
+        names=sql.SQL(", ").join(map(sql.Identifier, names)),
+        key=_names(VALUE_KEY),
+        updates=sql.SQL(", ").join(
+            sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in VALUE_COLUMNS
+        ),
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, (msgspec.json.encode(records).decode(),))
+
+
+def drop_values(connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]) -> None:
+    if keys:
+        columns = [list(column) for column in zip(*keys, strict=True)]
+        _delete(connection, project_id, "rollup_values", VALUE_KEY, columns, sql.SQL("true"))
+
+
+def _delete(
+    connection: Connection,
+    project_id: int,
+    table: str,
+    keys: Keys,
+    columns: list[list[Any]],
+    where: sql.Composable,
+) -> None:
+    statement = sql.SQL(
+        "DELETE FROM {table} WHERE project_id = %s AND ({names}) IN (SELECT {values} FROM {rows}) AND {where}"
+    ).format(
+        table=sql.Identifier(table), names=_names(keys), values=_values(keys), rows=_unnested(keys), where=where
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, (project_id, *columns))
+
+
+def _names(keys: Keys) -> sql.Composed:
+    return sql.SQL(", ").join(sql.Identifier(name) for name, _ in keys)
+
+
+def _values(keys: Keys) -> sql.Composed:
+    return sql.SQL(", ").join(
+        sql.SQL("to_timestamp(bucket_at)") if name == "bucket_at" else sql.Identifier(name) for name, _ in keys
+    )
+
+
+def _unnested(keys: Keys) -> sql.Composed:
+    """Rows from one array a column: few parameters however many rows."""
+    casts = sql.SQL(", ").join(sql.SQL("%s::") + sql.SQL(kind) + sql.SQL("[]") for _, kind in keys)
+    return sql.SQL("unnest({casts}) AS u ({names})").format(casts=casts, names=_names(keys))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, select, text, update
 
+from gapwatch.store.live import count_folds
 from gapwatch.store.tables.work import Work
 
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
@@ -30,14 +31,36 @@ def kinds_due(connection: Connection) -> list[str]:
     return list(connection.scalars(select(Work.kind).where(Work.due_at <= func.now()).distinct()))
 
 
-def claim(connection: Connection, kind: str, most: int) -> list[Claim]:
-    """Lock up to `most` due rows, oldest first, passing over those another worker holds."""
+def claim(
+    connection: Connection, kind: str, projects: list[int], most: int, most_episodes: int = 1
+) -> list[Claim]:
+    """Lock up to `most` due rows of these projects, oldest first, passing over those another worker holds.
+
+    Of these as many as make `most_episodes`, at least one.
+    """
     rows = connection.execute(
         select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
-        .where(Work.kind == kind, Work.due_at <= func.now())
+        .where(Work.kind == kind, Work.due_at <= func.now(), Work.project_id.in_(projects))
         .order_by(Work.due_at)
         .limit(most)
         .with_for_update(skip_locked=True)
+    )
+    claims: list[Claim] = []
+    episodes = 0
+    for claimed in (Claim(*row) for row in rows):
+        if claims and episodes + len(claimed.episode_ids) > most_episodes:
+            break
+        claims.append(claimed)
+        episodes += len(claimed.episode_ids)
+    return claims
+
+
+def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
+    """Everything still to be done of a project, due or postponed; nothing is locked."""
+    rows = connection.execute(
+        select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
+        .where(Work.project_id == project_id, Work.kind == kind)
+        .order_by(Work.id)
     )
     return [Claim(*row) for row in rows]
 
@@ -45,6 +68,7 @@ def claim(connection: Connection, kind: str, most: int) -> list[Claim]:
 def finish(connection: Connection, claims: list[Claim]) -> None:
     ids = [claim.id for claim in claims]
     connection.execute(delete(Work).where(Work.id.in_(ids)))
+    count_folds(connection, {claim.project_id for claim in claims})
 
 
 def postpone(connection: Connection, claimed: Claim, error: str) -> None:

@@ -1,0 +1,51 @@
+"""Sums by hour and day as the rows of each rollup table: hours, days and months, keyed by content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gapwatch.rollup.sums import DAY_S, Counts, Sums, ValueSum, month_of
+
+Rows = dict[tuple[Any, ...], Counts]
+
+
+def count_rows(sums: Sums) -> dict[str, Rows]:
+    """By table: (*scope, tier, bucket, …) → what is added. Cells and signatures stand with their content."""
+    rows: dict[str, Rows] = {
+        name: {}
+        for name in ("rollup_counts", "rollup_cells", "rollup_failures", "rollup_sessions", "rollup_contracts")
+    }
+    for (scope, hour), counts in sums.hours.items():
+        for tier, bucket in (("hour", hour), *_tiers(hour - hour % DAY_S)):
+            _add(rows["rollup_counts"], (*scope, tier, bucket), counts)
+    for (scope, day, cell), counts in sums.cells.items():
+        for tier, bucket in _tiers(day):
+            _add(rows["rollup_cells"], (*scope, tier, bucket, cell), counts)
+    for (scope, day, cell, signature), count in sums.failures.items():
+        for tier, bucket in _tiers(day):
+            _add(rows["rollup_failures"], (*scope, tier, bucket, cell, signature), [count])
+    for (scope, day, session), counts in sums.sessions.items():
+        _add(rows["rollup_sessions"], (*scope, day, session), counts)
+    for (scope, day, contract), count in sums.contracts.items():
+        for tier, bucket in _tiers(day):
+            _add(rows["rollup_contracts"], (*scope, tier, bucket, contract), [count])
+    return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
+
+
+def value_rows(sums: Sums) -> dict[tuple[Any, ...], ValueSum]:
+    """(*scope, kind, name, outcome, tier, bucket) → moments and bins."""
+    rows: dict[tuple[Any, ...], ValueSum] = {}
+    for (scope, day, kind, name, outcome), value in sums.values.items():
+        for tier, bucket in _tiers(day):
+            rows.setdefault((*scope, kind, name, outcome, tier, bucket), ValueSum()).add(value)
+    return rows
+
+
+def _tiers(day: int) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("day", day), ("month", month_of(day))
+
+
+def _add(into: Rows, key: tuple[Any, ...], counts: Counts) -> None:
+    mine = into.setdefault(key, [0] * len(counts))
+    for place, count in enumerate(counts):
+        mine[place] += count

@@ -1,0 +1,64 @@
+"""Proving the rollups: everything is computed again from the stored episodes and compared.
+
+In one snapshot, so it may run beside a live service: stored numbers and due work must add up to the episodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gapwatch.rollup.add import value_columns
+from gapwatch.rollup.aggregate import aggregate
+from gapwatch.rollup.fold import names_of, sums_of
+from gapwatch.rollup.sums import Sums
+from gapwatch.rollup.tiers import count_rows, value_rows
+from gapwatch.store import folding, stored_rollups, work
+from gapwatch.store.database import Database
+
+MOST_EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What one project's comparison found. `examples` are (table, key, stored, computed)."""
+
+    project: str
+    episodes: int
+    rows: int
+    differences: int
+    examples: list[tuple[str, Any, Any, Any]]
+
+
+def verify_project(database: Database, project_id: int, slug: str) -> Verified:
+    with database.snapshot() as connection:
+        expected, episodes = _recomputed(connection, project_id)
+        computed: dict[str, dict[Any, Any]] = dict(count_rows(expected))
+        computed["rollup_values"] = {
+            key: value_columns(value) for key, value in value_rows(expected).items() if not value.is_empty
+        }
+        rows = differences = 0
+        examples: list[tuple[str, Any, Any, Any]] = []
+        for table, wanted in computed.items():
+            stored = stored_rollups.all_rows(connection, project_id, table)
+            rows += len(stored)
+            for key in stored.keys() | wanted.keys():
+                if stored.get(key) != wanted.get(key):
+                    differences += 1
+                    if len(examples) < MOST_EXAMPLES:
+                        examples.append((table, key, stored.get(key), wanted.get(key)))
+    return Verified(slug, episodes, rows, differences, examples)
+
+
+def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
+    """What the rollups must hold: every standing episode, less what is still due."""
+    expected, episodes = Sums(), 0
+    for rows in folding.standing_rows(connection, project_id):
+        episodes += len(rows)
+        expected.add(aggregate(rows, names_of(connection, project_id, rows)))
+    for claim in work.waiting(connection, project_id, "fold"):
+        rows = folding.claimed_rows(connection, project_id, [claim])
+        expected.add(sums_of(connection, project_id, rows), -1)
+    return expected, episodes

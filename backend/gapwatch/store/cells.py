@@ -1,0 +1,136 @@
+"""SQL of cells and signatures: interned contents, and pooling a condition that has too many levels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from gapwatch.store.folding import driver_cursor
+
+Keys = tuple[tuple[str, str], ...]
+
+
+def cell_row(content: Any) -> tuple[Any, ...]:
+    """The database row of a cell: hash first, then what is hashed."""
+    robot, site, stage, levels = content
+    body = msgspec.json.encode([robot, site, stage, levels])
+    return _digest(body), robot, site, stage, msgspec.json.encode(dict(levels)).decode()
+
+
+def intern_cells(connection: Connection, project_id: int, contents: Iterable[Any]) -> tuple[dict[Any, int], int]:
+    """The numbers of cells, made where absent, and how many were made."""
+    rows = {content: cell_row(content) for content in contents}
+    columns = (
+        *(("content_hash", "bytea"), ("robot_id", "int"), ("site_id", "int"), ("stage", "text")),
+        ("levels", "jsonb"),
+    )
+    return _intern(connection, project_id, "cells", columns, rows)
+
+
+def intern_signatures(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
+    rows = {}
+    for content in contents:
+        phase, labels, category = content
+        body = msgspec.json.encode([phase, labels, category])
+        rows[content] = (_digest(body), phase, msgspec.json.encode(labels).decode(), category)
+    columns = (("content_hash", "bytea"), ("phase", "text"), ("labels", "jsonb"), ("category", "text"))
+    return _intern(connection, project_id, "signatures", columns, rows)[0]
+
+
+def _intern(
+    connection: Connection, project_id: int, table: str, columns: Keys, rows: Mapping[Any, tuple[Any, ...]]
+) -> tuple[dict[Any, int], int]:
+    if not rows:
+        return {}, 0
+    hashes = [row[0] for row in rows.values()]
+    with driver_cursor(connection) as cursor:
+        query = sql.SQL("SELECT content_hash, id FROM {} WHERE project_id = %s AND content_hash = ANY(%s)").format(
+            sql.Identifier(table)
+        )
+        known = dict(cursor.execute(query, (project_id, hashes)).fetchall())
+        fresh = sorted(row for row in rows.values() if row[0] not in known)
+        if fresh:
+            names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
+            casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
+            # Labels are text[], and unnest() would flatten an array of arrays: they travel as JSON.
+            values = sql.SQL(", ").join(
+                sql.SQL("ARRAY(SELECT jsonb_array_elements_text(labels))")
+                if name == "labels"
+                else sql.Identifier(name)
+                for name, _ in columns
+            )
+            insert = sql.SQL(
+                "INSERT INTO {table} (project_id, {names}) SELECT %s, {values} FROM unnest({casts}) AS u ({names})"
+                " ON CONFLICT DO NOTHING"
+            ).format(table=sql.Identifier(table), names=names, values=values, casts=casts)
+            cursor.execute(insert, (project_id, *map(list, zip(*fresh, strict=True))))
+            known |= dict(cursor.execute(query, (project_id, hashes)).fetchall())
+    return {content: known[row[0]] for content, row in rows.items()}, len(fresh)
+
+
+def condition_levels(connection: Connection, project_id: int) -> tuple[int, dict[str, int]]:
+    """How many cells a project has, and how many levels each condition has among them."""
+    cells = connection.execute(text("SELECT count(*) FROM cells WHERE project_id = :p"), {"p": project_id})
+    levels = connection.execute(
+        text(
+            "SELECT l.key, count(DISTINCT l.value) FROM cells c, jsonb_each_text(c.levels) l"
+            " WHERE c.project_id = :p GROUP BY 1"
+        ),
+        {"p": project_id},
+    )
+    return cells.scalar_one(), {row[0]: row[1] for row in levels}
+
+
+def pool_condition(connection: Connection, project_id: int, name: str, levels: int) -> None:
+    """Leave a condition out of all cells; the counts of cells that become one are added up."""
+    connection.execute(
+        text("INSERT INTO pooled_conditions (project_id, name, levels) VALUES (:p, :name, :levels)"),
+        {"p": project_id, "name": name, "levels": levels},
+    )
+    found = connection.execute(
+        text("SELECT id, robot_id, site_id, stage, levels FROM cells WHERE project_id = :p AND levels ? :name"),
+        {"p": project_id, "name": name},
+    )
+    merged = {}
+    for row in found:
+        rest = tuple(sorted((key, level) for key, level in row.levels.items() if key != name))
+        merged[row.id] = (row.robot_id, row.site_id, row.stage, rest)
+    numbers, _ = intern_cells(connection, project_id, set(merged.values()))
+    moved = {"p": project_id, "old": list(merged), "new": [numbers[content] for content in merged.values()]}
+    for statement in _MERGE:
+        connection.execute(text(statement), moved)
+
+
+_SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
+_MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
+_MERGE = (
+    f"""
+    INSERT INTO rollup_cells AS r (project_id, {_SCOPE}, cell_id, successes, failures, aborted, abandoned)
+    SELECT project_id, {_SCOPE}, m.new, sum(successes), sum(failures), sum(aborted), sum(abandoned)
+    FROM rollup_cells JOIN {_MAP} ON cell_id = m.old WHERE project_id = :p
+    GROUP BY project_id, {_SCOPE}, m.new
+    ON CONFLICT (project_id, {_SCOPE}, cell_id) DO UPDATE SET
+        successes = r.successes + excluded.successes, failures = r.failures + excluded.failures,
+        aborted = r.aborted + excluded.aborted, abandoned = r.abandoned + excluded.abandoned
+    """,  # noqa: S608 - nothing of a request is in it
+    f"""
+    INSERT INTO rollup_failures AS r (project_id, {_SCOPE}, cell_id, signature_id, failures)
+    SELECT project_id, {_SCOPE}, m.new, signature_id, sum(failures)
+    FROM rollup_failures JOIN {_MAP} ON cell_id = m.old WHERE project_id = :p
+    GROUP BY project_id, {_SCOPE}, m.new, signature_id
+    ON CONFLICT (project_id, {_SCOPE}, cell_id, signature_id) DO UPDATE SET
+        failures = r.failures + excluded.failures
+    """,  # noqa: S608
+    "DELETE FROM rollup_cells WHERE project_id = :p AND cell_id = ANY(:old)",
+    "DELETE FROM rollup_failures WHERE project_id = :p AND cell_id = ANY(:old)",
+    "DELETE FROM cells WHERE project_id = :p AND id = ANY(:old)",
+)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()

@@ -1,0 +1,96 @@
+"""SQL around a fold: which project is folded by whom, and the episodes of claimed work.
+
+A project is folded by one worker at a time, so that nobody changes what a fold has read before it writes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+import psycopg
+from psycopg import Cursor
+from sqlalchemy import Connection, text
+
+from gapwatch.store.work import Claim
+
+# Advisory locks take two numbers; the first says what is locked.
+FOLD_LOCK = 4711
+
+_COLUMNS = """
+    e.domain, e.policy_id, e.task_id, CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END,
+    (extract(epoch FROM e.started_at)::bigint / 3600) * 3600, e.robot_id, e.site_id, e.stage, e.condition_set_id,
+    e.number_names_id, e.numbers, e.outcome, e.failure_phase, e.failure_labels, e.failure_category, e.session,
+    e.contract_id, e.duration_s, e.reward, e.signal_names_id, array_send(e.signals), e.metric_names_id,
+    array_send(e.metrics)
+"""
+_CLAIMED = f"""
+WITH claimed AS (SELECT * FROM unnest(%s::text[], %s::int[], %s::int[]) AS c (id, revision, sign))
+SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision) WHERE e.project_id = %s
+UNION ALL
+SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episode_revisions e USING (id, revision) WHERE e.project_id = %s
+"""  # noqa: S608 - nothing of a request is in it
+_STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
+
+
+def driver_cursor(connection: Connection) -> Cursor[Any]:
+    """psycopg's own cursor: arrays and bytes come as they are sent."""
+    return cast(psycopg.Connection[Any], connection.connection.driver_connection).cursor(binary=True)
+
+
+def lock_projects(connection: Connection, kind: str) -> list[int]:
+    """The projects with due work that no other worker is folding, locked until the transaction ends."""
+    found = connection.execute(
+        text(
+            "SELECT project_id FROM (SELECT DISTINCT project_id FROM work WHERE kind = :kind AND due_at <= now()"
+            " ORDER BY 1) AS due WHERE pg_try_advisory_xact_lock(:lock, project_id)"
+        ),
+        {"kind": kind, "lock": FOLD_LOCK},
+    )
+    return list(found.scalars())
+
+
+def lock_project(connection: Connection, project_id: int) -> None:
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :id)"), {"lock": FOLD_LOCK, "id": project_id})
+
+
+def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
+    """The episodes of claimed work in the order of `aggregate.Row`, with the sign of their work."""
+    ids = [id_ for claim in claims for id_ in claim.episode_ids]
+    revisions = [claim.revision for claim in claims for _ in claim.episode_ids]
+    signs = [claim.sign for claim in claims for _ in claim.episode_ids]
+    with driver_cursor(connection) as cursor:
+        cursor.execute(_CLAIMED, (ids, revisions, signs, project_id, project_id))
+        return cursor.fetchall()
+
+
+def standing_rows(
+    connection: Connection, project_id: int, at_once: int = 20_000
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Every stored episode of a project, a part at a time."""
+    driver = cast(psycopg.Connection[Any], connection.connection.driver_connection)
+    with driver.cursor(name="standing", binary=True) as cursor:
+        cursor.execute(_STANDING, (project_id,))
+        while rows := cursor.fetchmany(at_once):
+            yield rows
+
+
+def condition_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    found = connection.execute(
+        text("SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"),
+        {"p": project_id, "ids": sorted(ids)},
+    )
+    return {row.id: row.levels for row in found}
+
+
+def name_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> dict[int, list[str]]:
+    found = connection.execute(
+        text("SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"),
+        {"p": project_id, "ids": sorted(ids)},
+    )
+    return {row.id: row.names for row in found}
+
+
+def pooled_names(connection: Connection, project_id: int) -> frozenset[str]:
+    found = connection.execute(text("SELECT name FROM pooled_conditions WHERE project_id = :p"), {"p": project_id})
+    return frozenset(found.scalars())

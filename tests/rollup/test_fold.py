@@ -1,0 +1,212 @@
+"""Folding through the real service: any order and any split gives the rows that a recomputation gives."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from gapwatch.rollup import add
+from gapwatch.rollup.fold import fold_due_work
+from gapwatch.rollup.verify import verify_project
+from gapwatch.store.stored_rollups import all_rows
+from parts import episode, make_project, wait_until
+
+NOW = datetime(2026, 11, 2, 9, 14, tzinfo=UTC)
+
+
+def varied(number: int, **fields):
+    chance = random.Random(number)
+    failed = chance.random() < 0.3
+    record = episode(
+        id=f"e{number}",
+        started_at=(NOW - timedelta(hours=chance.randrange(24 * 70))).isoformat(),
+        outcome=chance.choice(["aborted", "abandoned"])
+        if number % 11 == 0
+        else "failure"
+        if failed
+        else "success",
+        robot=f"r{number % 3}" if number % 5 else None,
+        stage=chance.choice(["supervised", "full", None]),
+        session=f"s{number // 7}" if number % 4 else None,
+        duration_s=chance.gammavariate(3, 2),
+        reward=chance.gauss(0, 1),
+        conditions={
+            "lighting": chance.choice(["dim", "bright"]),
+            "clutter": chance.randrange(4),
+            "mass": chance.random(),
+        },
+        signals={"peak_force_n": chance.gauss(10, 5), "zero": 0.0, "tiny": chance.random() * 1e-300},
+        metrics={"energy_j": chance.expovariate(0.01)},
+        contract={"control_hz": 50 + number % 2},
+    )
+    if failed:
+        record["failure"] = {
+            "phase": chance.choice(["contact", "perceive"]),
+            "labels": ["slip", "dark"][: number % 3],
+        }
+    if number % 3 == 0:
+        record |= {"domain": "sim", "simulator": {"name": "mujoco", "version": "3.3.0"}}
+        del record["deployment"]
+    return record | fields
+
+
+def put_rows(database, count, conditions=lambda n: {"lighting": "dim" if n % 2 else "bright"}):
+    """Episodes straight into a database without a service, ten to a work row."""
+    with database.transaction() as connection:
+        connection.exec_driver_sql("INSERT INTO projects (slug, name) VALUES ('p', 'p')")
+        for number in range(count):
+            connection.execute(
+                text(
+                    "INSERT INTO condition_sets (project_id, content_hash, levels) VALUES (1, :hash, :levels)"
+                    " ON CONFLICT DO NOTHING"
+                ),
+                {"hash": repr(conditions(number)).encode(), "levels": json.dumps(conditions(number))},
+            )
+            connection.execute(
+                text(
+                    "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
+                    " outcome, duration_s, condition_set_id, content_hash) SELECT 1, :id, '2026-11-02T09:14:03Z', 1, 1, 1,"
+                    " 'real', 'success', :number, id, '' FROM condition_sets WHERE content_hash = :hash"
+                ),
+                {"id": f"e{number:04}", "number": number, "hash": repr(conditions(number)).encode()},
+            )
+        connection.exec_driver_sql(
+            "INSERT INTO work (project_id, kind, episode_ids) SELECT 1, 'fold', array_agg(id) FROM episodes"
+            " GROUP BY substr(id, 1, 4)"
+        )
+
+
+def settled(project) -> None:
+    wait_until(lambda: not project.value("SELECT count(*) FROM work WHERE project_id = :p"), 20, what="the fold")
+
+
+def verified(project):
+    return verify_project(project.database, project.id, project.slug)
+
+
+def rows_of(project):
+    """Every rollup row, with names in place of numbers that differ between projects."""
+    with project.database.snapshot() as connection:
+        return {
+            table: sorted(
+                (str(key[4:]), str(value)) for key, value in all_rows(connection, project.id, table).items()
+            )
+            for table in ("rollup_counts", "rollup_sessions", "rollup_values")
+        }
+
+
+def test_any_order_and_any_split_gives_identical_rows(service, service_database):
+    records = [varied(number) for number in range(400)]
+    first, second = make_project(service, service_database), make_project(service, service_database)
+    with first.client() as client:
+        assert client.post("/episodes/batch", json=records).json()["accepted"] == 400
+    random.Random(1).shuffle(records)
+    with second.client() as client, ThreadPoolExecutor(4) as pool:
+        parts = [records[i : i + 37] for i in range(0, 400, 37)]
+        list(pool.map(lambda part: client.post("/episodes/batch", json=part + part[:3]), parts))
+    settled(first)
+    settled(second)
+    assert rows_of(first) == rows_of(second)
+    for project in (first, second):
+        done = verified(project)
+        assert (done.episodes, done.differences) == (400, 0), done.examples
+        assert done.rows > 500
+
+
+def test_late_corrected_and_deleted_episodes_are_right(project):
+    with project.client("admin") as client:
+        client.post("/episodes/batch", json=[varied(n) for n in range(120)])
+        settled(project)
+        for number in range(0, 120, 4):
+            assert client.put(f"/episodes/e{number}", json=varied(number + 1000, id=f"e{number}")).is_success
+        for number in range(1, 120, 6):
+            assert client.delete(f"/episodes/e{number}").status_code == 204
+        client.post("/episodes", json=varied(5000, started_at="2024-02-29T23:59:59.999999Z"))
+        settled(project)
+    done = verified(project)
+    assert (done.episodes, done.differences) == (101, 0), done.examples
+
+
+def test_deleting_everything_leaves_no_rows(project):
+    with project.client("admin") as client:
+        client.post("/episodes/batch", json=[varied(n) for n in range(30)])
+        for number in range(30):
+            client.delete(f"/episodes/e{number}")
+    settled(project)
+    done = verified(project)
+    assert (done.episodes, done.rows, done.differences) == (0, 0, 0)
+
+
+def test_verify_finds_a_wrong_number(project):
+    with project.client() as client:
+        client.post("/episodes/batch", json=[varied(n) for n in range(20)])
+    settled(project)
+    with project.database.transaction() as connection:
+        connection.exec_driver_sql(
+            f"UPDATE rollup_values SET zero = zero + 1 WHERE project_id = {project.id} AND name = 'zero'"
+        )
+    assert verified(project).differences > 0
+
+
+def test_verify_holds_while_work_is_still_due(database):
+    """Numbers that lag behind are no difference: what is due is known."""
+    put_rows(database, 40)
+    with database.transaction() as connection:
+        connection.exec_driver_sql("UPDATE work SET due_at = now() + interval '1 hour' WHERE mod(id, 2) = 0")
+    fold_due_work(database)
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (40, 0), done.examples
+    assert done.rows > 0
+
+
+def test_two_workers_at_once_count_each_episode_once(database):
+    put_rows(database, 200)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: fold_due_work(database), range(4)))
+    fold_due_work(database)
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (200, 0), done.examples
+
+
+def test_a_condition_that_names_each_episode_is_left_out_of_the_cells(project):
+    records = [
+        varied(n, conditions={"scene": f"scene-{n}", "lighting": "dim"}) for n in range(add.MOST_LEVELS + 10)
+    ]
+    with project.client() as client:
+        client.post("/episodes/batch", json=records[:40])
+        settled(project)
+        client.post("/episodes/batch", json=records[40:])
+    settled(project)
+    assert project.rows("SELECT name, levels FROM pooled_conditions WHERE project_id = :p") == [("scene", 60)]
+    assert project.value("SELECT count(*) FROM cells WHERE project_id = :p AND levels ? 'scene'") == 0
+    assert verified(project).differences == 0
+
+
+def test_too_many_cells_are_pooled_by_the_condition_with_most_levels(database, monkeypatch):
+    monkeypatch.setattr(add, "MOST_CELLS", 12)
+    put_rows(database, 60, conditions=lambda n: {"a": str(n % 4), "b": str(n % 5), "c": str(n % 3)})
+    fold_due_work(database)
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (60, 0), done.examples
+    with database.transaction() as connection:
+        names = connection.exec_driver_sql("SELECT name FROM pooled_conditions").scalars().all()
+        assert connection.exec_driver_sql("SELECT count(*) FROM cells").scalar_one() <= 12
+    assert names == ["b"]
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_an_accepted_episode_is_in_the_numbers_within_two_seconds(project, count):
+    with project.client() as client:
+        client.post("/episodes/batch", json=[varied(n) for n in range(count)])
+    wait_until(
+        lambda: (
+            project.value(
+                "SELECT coalesce(sum(episodes), 0) FROM rollup_contracts WHERE project_id = :p AND tier = 'day'"
+            )
+            == count
+        ),
+        2,
+    )
