@@ -9,12 +9,13 @@ RUN pip --python /opt/venv/bin/python install --require-hashes -r /app/requireme
 WORKDIR /app
 COPY pyproject.toml README.md LICENSE ./
 COPY backend backend
+COPY client client
 COPY frontend frontend
 COPY migrations migrations
 # Editable, because frontend/ and migrations/ are found beside backend/.
-RUN pip --python /opt/venv/bin/python install --no-deps --no-build-isolation -e . \
+RUN pip --python /opt/venv/bin/python install --no-deps --no-build-isolation -e . -e ./client \
     && pip --python /opt/venv/bin/python uninstall --yes hatchling editables \
-    && /opt/venv/bin/python -m compileall -q backend migrations
+    && /opt/venv/bin/python -m compileall -q backend client migrations
 
 FROM python:3.11-slim-bookworm
 RUN useradd --uid 10001 --user-group --home-dir /var/lib/gapwatch --shell /usr/sbin/nologin gapwatch \

@@ -44,10 +44,10 @@ lock: .venv/bin/python
 		{ rm -rf .venv; echo "This Python cannot make virtual environments. On Debian: apt-get install python3-venv" >&2; exit 1; }
 
 # The stamps are written last, so an interrupted installation is simply done again.
-.venv/installed: requirements.lock pyproject.toml | .venv/bin/python
+.venv/installed: requirements.lock pyproject.toml client/pyproject.toml | .venv/bin/python
 	@echo "Installing the locked packages (about a minute, once) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./client
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock .venv/installed

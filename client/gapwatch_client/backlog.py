@@ -1,0 +1,209 @@
+"""The reading side of a spool directory: what is still to be sent, by whichever process wrote it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gapwatch_client.segments import SEGMENT, SIM, UNFINISHED, SegmentFile, list_segments, unseal
+
+BATCH_RECORDS = 1000
+# Small enough that cutting it into lines does not hold the interpreter for long.
+BATCH_BYTES = 1024 * 1024
+# A line is at most this long; the client writes no longer ones.
+LONGEST_LINE = 1024 * 1024 + 16
+# After so many lines the sending thread lets others run: a control loop must not wait for it to give up the
+# interpreter's lock, which it would do by itself only every five milliseconds.
+_LINES_AT_A_TIME = 50
+_ABANDONED_S = 60.0
+
+
+@dataclass
+class Batch:
+    """Episodes of one request, and up to where each segment is sent once they are answered."""
+
+    payloads: list[bytes] = field(default_factory=list)
+    reached: dict[SegmentFile, int] = field(default_factory=dict)
+    damaged: int = 0
+    size: int = 0
+
+
+class Backlog:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._in_flight: frozenset[Path] = frozenset()
+
+    def gather(
+        self, most: int = BATCH_RECORDS, most_bytes: int = BATCH_BYTES, breathe: Callable[[], None] | None = None
+    ) -> Batch:
+        """The next batch, real episodes first. Completely sent segments are removed along the way."""
+        batch = Batch()
+        for segment in list_segments(self.directory):
+            offset = segment.sent()
+            if offset < segment.size:
+                reached = self._take(segment, offset, batch, most, most_bytes, breathe)
+                if reached > offset:
+                    batch.reached[segment] = reached
+            elif _is_final(segment):
+                segment.remove()
+            if len(batch.payloads) >= most or batch.size >= most_bytes:
+                break
+        self._in_flight = frozenset(segment.path for segment in batch.reached)
+        return batch
+
+    def _take(
+        self,
+        segment: SegmentFile,
+        offset: int,
+        batch: Batch,
+        most: int,
+        most_bytes: int,
+        breathe: Callable[[], None] | None,
+    ) -> int:
+        """Up to where the segment was read: behind a line's end."""
+        room = max(most_bytes - batch.size, LONGEST_LINE)
+        try:
+            fd = os.open(segment.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return offset
+        try:
+            read = os.pread(fd, room, offset)
+        finally:
+            os.close(fd)
+        lines = read.split(b"\n")
+        tail = lines.pop()
+        for number, line in enumerate(lines):
+            if len(batch.payloads) >= most or batch.size >= most_bytes:
+                return offset
+            if breathe and number % _LINES_AT_A_TIME == _LINES_AT_A_TIME - 1:
+                breathe()
+            payload = unseal(line)
+            if payload is not None:
+                batch.payloads.append(payload)
+                batch.size += len(payload) + 1
+            elif line:
+                batch.damaged += 1
+            offset += len(line) + 1
+        ended = offset + len(tail) >= segment.size and _is_final(segment)
+        if tail and (ended or len(tail) >= LONGEST_LINE):
+            # The owner was killed within a write, whose call therefore never returned; nobody was promised it.
+            batch.damaged += 1
+            offset += len(tail)
+        return offset
+
+    def settle(self, batch: Batch) -> None:
+        """The batch was answered. If a full disk keeps us from noting it, it is sent again, and noticed there."""
+        for segment, reached in batch.reached.items():
+            with contextlib.suppress(OSError):
+                if reached >= segment.size and _is_final(segment):
+                    segment.remove()
+                elif segment.path.exists():
+                    segment.set_sent(reached)
+        self._in_flight = frozenset()
+
+    def release(self) -> None:
+        """The batch was not answered; it will be gathered again."""
+        self._in_flight = frozenset()
+
+    def pending_bytes(self) -> int:
+        return sum(max(segment.size - segment.sent(), 0) for segment in list_segments(self.directory))
+
+    def pending(self) -> Counter[str]:
+        """Episodes by domain. Reads what is there: for people who ask, not for a control loop."""
+        counts: Counter[str] = Counter()
+        for segment in list_segments(self.directory):
+            counts[segment.domain] += _lines_after(segment, segment.sent())
+        return counts
+
+    def oldest_s(self) -> float | None:
+        """Age of the oldest segment that is not sent."""
+        waiting = [s for s in list_segments(self.directory) if s.sent() < s.size]
+        created_ms = min((int(s.path.name[:13]) for s in waiting), default=None)
+        return None if created_ms is None else max(0.0, time.time() - created_ms / 1000)
+
+    def drop_oldest(self, most_bytes: int) -> Counter[str]:
+        """Bring the directory below a size: sim before real, the oldest first. How many episodes were dropped."""
+        dropped: Counter[str] = Counter()
+        segments = list_segments(self.directory)
+        excess = sum(segment.size for segment in segments) - most_bytes
+        for segment in sorted(segments, key=lambda s: (s.domain != SIM, s.path.name)):
+            if excess <= 0:
+                break
+            if segment.path in self._in_flight or not segment.is_complete():
+                continue
+            lost = _lines_after(segment, segment.sent())
+            segment.remove()
+            excess -= segment.size
+            dropped[segment.domain] += lost
+        return dropped
+
+    def tidy(self) -> None:
+        """What a process that was killed between two calls left: files without a name yet, progress of nothing."""
+        with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    path = Path(entry.path)
+                    lonely = path.suffix == ".sent" and not path.with_suffix(SEGMENT).exists()
+                    abandoned = path.suffix == UNFINISHED and time.time() - entry.stat().st_mtime > _ABANDONED_S
+                    if lonely or abandoned:
+                        path.unlink()
+
+
+class SendingLock:
+    """One process at a time sends from a directory. The lock goes with the process, however it ends."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "sending.lock"
+        self._fd: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self._fd is not None
+
+    def try_acquire(self) -> bool:
+        if self._fd is not None:
+            return True
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return False
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """In a child after a fork too: closing its copy leaves the parent's lock in place."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def _is_final(segment: SegmentFile) -> bool:
+    """Nobody writes it any more, and nothing was added since it was listed."""
+    try:
+        return segment.is_complete() and segment.path.stat().st_size == segment.size
+    except FileNotFoundError:
+        return False
+
+
+def _lines_after(segment: SegmentFile, offset: int) -> int:
+    try:
+        with segment.path.open("rb") as file:
+            file.seek(offset)
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,274 @@
+"""`Gapwatch`: what a robot or a simulator makes once, and asks for episodes."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from gapwatch_client.backlog import Backlog, SendingLock
+from gapwatch_client.encoding import LARGEST_RECORD_BYTES, encode
+from gapwatch_client.episode import Episode
+from gapwatch_client.ids import new_id
+from gapwatch_client.overflow import Overflow
+from gapwatch_client.refused import RefusedRecords
+from gapwatch_client.sender import Keeper, Sender
+from gapwatch_client.spool import SEGMENT_BYTES, Spool
+from gapwatch_client.state import State
+from gapwatch_client.transport import Transport
+
+log = logging.getLogger("gapwatch_client")
+
+MAX_SPOOL_BYTES = 1024**3
+# How long an ending process waits for the network. What is not sent stays in the spool.
+CLOSE_WITHIN_S = 2.0
+
+PLAIN_FIELDS = ("deployment", "robot", "site", "stage", "session", "pair", "task", "domain", "outcome")
+OTHER_FIELDS = ("contract", "embedding", "reward", "duration_s", "id")
+MAP_FIELDS = ("conditions", "signals", "metrics", "links", "provenance", "safety", "failure")
+
+
+class Gapwatch:
+    """Records episodes into a spool directory and sends them from there, in the background.
+
+    Only this constructor raises, and only for a wrong argument. The network, the server and the disk never do.
+    Keyword arguments beyond the named ones are defaults for `episode`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        *,
+        max_spool_bytes: int = MAX_SPOOL_BYTES,
+        linger_s: float = 1.0,
+        timeout_s: float = 30.0,
+        **defaults: Any,
+    ) -> None:
+        url = url or os.environ.get("GAPWATCH_URL", "")
+        key = key or os.environ.get("GAPWATCH_KEY", "")
+        transport = Transport(url, key, timeout_s)
+        unknown = sorted(set(defaults) - KNOWN_FIELDS)
+        if unknown:
+            raise TypeError(f"Unknown fields of an episode: {', '.join(unknown)}")
+        self.spool_dir = Path(spool or os.environ.get("GAPWATCH_SPOOL") or default_spool(url, key))
+        self._defaults = defaults
+        self._complaints: Counter[str] = Counter()
+        self._spool = Spool(self.spool_dir, max(64 * 1024, min(SEGMENT_BYTES, max_spool_bytes // 16)))
+        self._backlog = Backlog(self.spool_dir)
+        self._overflow = Overflow()
+        self._lock = SendingLock(self.spool_dir)
+        self._refused = RefusedRecords(self.spool_dir)
+        self._state = State(self.spool_dir)
+        self._keeper = Keeper(self._spool, self._backlog, self._overflow, self._lock, self._state, max_spool_bytes)
+        self._transport = transport
+        self._linger_s = linger_s
+        self._starting = threading.Lock()
+        self._running_in: int | None = None
+        self._closed = False
+        with contextlib.suppress(OSError):
+            self.spool_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._backlog.tidy()
+        self._start()
+        atexit.register(self.close)
+        os.register_at_fork(after_in_child=_forked(weakref.ref(self)))
+
+    def episode(self, **fields: Any) -> Episode:
+        """An attempt that begins now: `domain=, task=, policy=, version=, deployment=, robot=, site=, simulator=,
+        stage=, session=, pair=, contract=, conditions=…`, or nothing that the constructor already said.
+
+        `policy` is a name (with `version`), `name@version` or a mapping; `simulator` likewise. A wrong field is
+        logged and left out, and what the server does not take ends in the dead-letter file, with its reasons.
+        """
+        try:
+            record = self._record_of(self._defaults | fields)
+        except Exception as error:
+            self._complain("episode", f"{type(error).__name__}: {error}")
+            record = {"id": new_id()}
+        return Episode(record, self.send, self._complain)
+
+    def send(self, record: dict[str, Any]) -> None:
+        """A whole record, as the API takes it: in the spool when this returns."""
+        try:
+            if "id" not in record:
+                record = {"id": new_id(), **record}
+            payload = encode(record)
+            if len(payload) > LARGEST_RECORD_BYTES:
+                reason = {"pointer": "", "code": "record-too-large", "message": "A record may have at most 1 MiB."}
+                self._refused.add([(payload, [reason])])
+                self._complain("send", "a record is larger than 1 MiB")
+                return
+            domain = "sim" if record.get("domain") == "sim" else "real"
+            try:
+                self._spool.append(domain, payload)
+            except OSError as error:
+                self._complain("spool", f"cannot be written, episodes wait in memory: {error}")
+                dropped = self._overflow.add(domain, payload)
+                if dropped:
+                    self._state.count(**{f"dropped_{dropped}": 1})
+            if self._running_in != os.getpid():
+                self._start()
+            self._sender.announce()
+        except Exception as error:
+            self._complain("send", f"{type(error).__name__}: {error}")
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until everything in the spool is answered, whoever wrote it. False when time ran out first."""
+        deadline = time.monotonic() + timeout_s
+        self._sender.send_now()
+        while True:
+            if not len(self._overflow) and not self._backlog.pending_bytes():
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+            self._sender.hurry.set()
+            self._sender.wake.set()
+
+    def close(self, timeout_s: float = CLOSE_WITHIN_S) -> bool:
+        """Sync the spool and try to send it, no longer than that. What is left goes out at the next start."""
+        if self._closed or self._running_in != os.getpid():
+            return True
+        self._closed = True
+        atexit.unregister(self.close)
+        deadline = time.monotonic() + timeout_s
+        self._keeper.round()
+        self._stopping.set()
+        self._sender.send_now()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._keeper.round()
+        self._spool.close()
+        everything_sent = not len(self._overflow) and not self._backlog.pending_bytes()
+        if not any(thread.is_alive() for thread in self._threads):
+            self._backlog.gather()  # removes what is completely sent
+            self._lock.release()
+        return everything_sent
+
+    def status(self) -> dict[str, Any]:
+        """What waits, what was sent, refused or dropped, and why nothing goes out. Not for a control loop."""
+        pending = self._backlog.pending()
+        oldest_s = self._backlog.oldest_s()
+        return {
+            "spool": str(self.spool_dir),
+            "pending": {"real": pending["real"], "sim": pending["sim"], "in_memory": len(self._overflow)},
+            "pending_bytes": self._backlog.pending_bytes(),
+            **({} if oldest_s is None else {"oldest_pending_s": round(oldest_s, 1)}),
+            **self._state.read(),
+            **({"complaints": dict(self._complaints)} if self._complaints else {}),
+        }
+
+    def __enter__(self) -> Gapwatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._closed or self._running_in == os.getpid():
+                return
+            self._stopping = threading.Event()
+            self._sender = Sender(
+                self._backlog,
+                self._overflow,
+                self._lock,
+                self._refused,
+                self._state,
+                self._transport,
+                self._linger_s,
+            )
+            self._threads = [
+                threading.Thread(target=target.run, args=(self._stopping,), name=name, daemon=True)
+                for name, target in (("gapwatch-send", self._sender), ("gapwatch-keep", self._keeper))
+            ]
+            for thread in self._threads:
+                thread.start()
+            self._running_in = os.getpid()
+
+    def _forget_after_fork(self) -> None:
+        """A child has no threads and none of the parent's files; both are made anew when it sends something."""
+        self._starting = threading.Lock()
+        self._spool.forget_after_fork()
+        self._overflow.forget_after_fork()
+        self._lock.release()
+        self._state.forget_after_fork()
+        self._transport.close()
+
+    def _complain(self, place: str, text: str) -> None:
+        """Counted each time, logged the first time: a loop at a kilohertz must not fill a log."""
+        self._complaints[place] += 1
+        if self._complaints[place] == 1:
+            log.warning("%s: %s (further ones are only counted)", place, text)
+
+    def _record_of(self, fields: dict[str, Any]) -> dict[str, Any]:
+        record: dict[str, Any] = {"id": str(fields.pop("id", None) or new_id())}
+        policy = _versioned(fields.pop("policy", None), fields.pop("version", None))
+        simulator = _versioned(fields.pop("simulator", None), fields.pop("simulator_version", None))
+        if policy:
+            record["policy"] = policy
+        if simulator:
+            record["simulator"] = simulator
+        record["domain"] = "sim" if simulator and not fields.get("deployment") else "real"
+        started_at = fields.pop("started_at", None)
+        if started_at is not None:
+            record["started_at"] = started_at.isoformat() if isinstance(started_at, datetime) else str(started_at)
+        for name, value in fields.items():
+            if value is None:
+                continue
+            if name in MAP_FIELDS:
+                record[name] = dict(value)
+            elif name == "contract":
+                record[name] = value.as_dict() if hasattr(value, "as_dict") else dict(value)
+            elif name in PLAIN_FIELDS:
+                record[name] = str(value)
+            elif name in OTHER_FIELDS:
+                record[name] = value
+            else:
+                self._complain("episode", f"{name} is no field of an episode and was left out")
+        return record
+
+
+KNOWN_FIELDS = {*PLAIN_FIELDS, *OTHER_FIELDS, *MAP_FIELDS}
+KNOWN_FIELDS |= {"policy", "version", "simulator", "simulator_version", "started_at"}
+
+
+def _versioned(value: Any, version: Any) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return {name: str(part) for name, part in value.items()}
+    if isinstance(value, (tuple, list)):
+        value, version = value
+    name, at, after = str(value).rpartition("@")
+    if version is None and at:
+        return {"name": name, "version": after}
+    return {"name": str(value), "version": "unversioned" if version is None else str(version)}
+
+
+def default_spool(url: str, key: str) -> Path:
+    """One directory a service and key: what was recorded for one project is never sent to another."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "gapwatch" / f"spool-{hashlib.sha256(f'{url} {key}'.encode()).hexdigest()[:12]}"
+
+
+def _forked(client: weakref.ref[Gapwatch]) -> Any:
+    def in_child() -> None:
+        alive = client()
+        if alive is not None:
+            alive._forget_after_fork()
+
+    return in_child

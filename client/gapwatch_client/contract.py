@@ -1,0 +1,148 @@
+"""What simulator and robot must agree on before their numbers mean the same: said once, sent with every episode.
+
+Both sides describe what they really do, each from its own configuration; the service compares the two field by
+field and shows a difference before any statistic. A contract copied from one side to the other can show none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_Numbers = Sequence[float]
+
+
+class Contract:
+    """Built by naming parts; every method returns the contract, so that calls can be chained.
+
+    Contract(control_hz=50).observation("joint_position", order=["j1", "j2"], unit="rad", frame="base")
+    """
+
+    def __init__(self, control_hz: float | None = None, **fields: Any) -> None:
+        self._fields: dict[str, Any] = {}
+        self.add(control_hz=control_hz, **fields)
+
+    def add(self, **fields: Any) -> Contract:
+        """Anything else that must be equal: `action_chunk=8`, `gripper_open_at=1.0`."""
+        self._fields.update(_given(fields))
+        return self
+
+    def observation(
+        self,
+        name: str,
+        *,
+        order: Sequence[str] | None = None,
+        unit: str | None = None,
+        frame: str | None = None,
+        scale: float | _Numbers | None = None,
+        offset: float | _Numbers | None = None,
+        hz: float | None = None,
+        **more: Any,
+    ) -> Contract:
+        """What the policy is given: `order` are the names of its numbers, in their order."""
+        self._channel("observation", name, order, unit, frame, scale, offset, hz, more)
+        return self
+
+    def action(
+        self,
+        name: str,
+        *,
+        order: Sequence[str] | None = None,
+        unit: str | None = None,
+        frame: str | None = None,
+        scale: float | _Numbers | None = None,
+        offset: float | _Numbers | None = None,
+        limits: Sequence[Any] | None = None,
+        hz: float | None = None,
+        **more: Any,
+    ) -> Contract:
+        """What the policy gives back. `scale` and `offset`: from its numbers to the unit."""
+        self._channel("action", name, order, unit, frame, scale, offset, hz, more | _given({"limits": limits}))
+        return self
+
+    def gains(self, **gains: float | _Numbers) -> Contract:
+        """Of the low-level controller: `kp=[…], kd=[…]`."""
+        self._fields.setdefault("gains", {}).update(_given(gains))
+        return self
+
+    def rates(self, **hz: float) -> Contract:
+        """How often what runs: `policy=10, controller=500`."""
+        self._fields.setdefault("rates_hz", {}).update(_given(hz))
+        return self
+
+    def preprocessing(self, step: str, **settings: Any) -> Contract:
+        """A step between sensor and policy, in the order in which they are applied."""
+        self._fields.setdefault("preprocessing", []).append({"step": step, **_given(settings)})
+        return self
+
+    def prompt(self, text: str) -> Contract:
+        self._fields["prompt"] = text
+        return self
+
+    def camera(
+        self,
+        name: str,
+        *,
+        resolution: tuple[int, int] | None = None,
+        fx: float | None = None,
+        fy: float | None = None,
+        cx: float | None = None,
+        cy: float | None = None,
+        distortion: _Numbers | None = None,
+        frame: str | None = None,
+        hz: float | None = None,
+        **more: Any,
+    ) -> Contract:
+        """A camera the policy sees through: width and height, the intrinsics in pixels, where it is mounted."""
+        intrinsics = _given({"fx": fx, "fy": fy, "cx": cx, "cy": cy, "distortion": distortion})
+        told = {"resolution": resolution, "intrinsics": intrinsics or None, "frame": frame, "hz": hz, **more}
+        self._fields.setdefault("cameras", {})[name] = _given(told)
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it is sent: plain JSON."""
+        plain: dict[str, Any] = json.loads(json.dumps(self._fields, default=_plain))
+        return plain
+
+    def differences(self, other: Contract | Mapping[str, Any]) -> list[str]:
+        """Every field in which two contracts differ, for a look by hand: `action.arm.scale: 0.5 or 1.0`."""
+        told = other.as_dict() if isinstance(other, Contract) else dict(other)
+        return list(_differences("", self.as_dict(), told))
+
+    def _channel(
+        self,
+        side: str,
+        name: str,
+        order: Sequence[str] | None,
+        unit: str | None,
+        frame: str | None,
+        scale: float | _Numbers | None,
+        offset: float | _Numbers | None,
+        hz: float | None,
+        more: Mapping[str, Any],
+    ) -> None:
+        told = {"order": order, "unit": unit, "frame": frame, "scale": scale, "offset": offset, "hz": hz, **more}
+        self._fields.setdefault(side, {})[name] = _given(told)
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for name in sorted({*one, *other}):
+            place = f"{path}.{name}" if path else name
+            if name not in other:
+                yield f"{place}: {one[name]!r} or nothing"
+            elif name not in one:
+                yield f"{place}: nothing or {other[name]!r}"
+            else:
+                yield from _differences(place, one[name], other[name])
+    elif one != other:
+        yield f"{path}: {one!r} or {other!r}"

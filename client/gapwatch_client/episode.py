@@ -1,0 +1,187 @@
+"""One attempt while it runs: what the control loop calls. Nothing here raises or waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import Any
+
+from gapwatch_client.encoding import finite
+from gapwatch_client.summaries import Summary
+
+OUTCOMES = ("success", "failure", "aborted", "abandoned")
+_LONGEST_NOTE = 1000
+
+
+class Episode:
+    """Made by `Gapwatch.episode`. Ends with the `with` block, or with `end()`.
+
+    Without a word it is a success; `fail`, `abort` and `abandon` say otherwise, and an exception that leaves the
+    block makes it aborted.
+    """
+
+    def __init__(
+        self,
+        fields: dict[str, Any],
+        hand_over: Callable[[dict[str, Any]], None],
+        complain: Callable[[str, str], None],
+    ) -> None:
+        self._record = fields
+        self._hand_over = hand_over
+        self._complain = complain
+        self._summaries: dict[str, Summary] = {}
+        self._outcome = fields.pop("outcome", None)
+        self._ended = False
+        self._began = time.monotonic()
+        fields.setdefault("started_at", datetime.now(timezone.utc).isoformat())
+
+    @property
+    def id(self) -> str:
+        return str(self._record["id"])
+
+    def condition(self, name: str, value: str | float | bool) -> None:
+        """What the world was like, as a word, a number or a yes or no: lighting, object, clutter."""
+        kept: str | float | bool | None = value if isinstance(value, (str, bool)) else finite(value)
+        self._keep("conditions", name, kept)
+
+    def signal(self, name: str, value: float) -> None:
+        """A number that summarises what was measured."""
+        self._keep("signals", name, finite(value))
+
+    def metric(self, name: str, value: float) -> None:
+        """A number by which the attempt is judged."""
+        self._keep("metrics", name, finite(value))
+
+    def observe(self, name: str, value: float) -> None:
+        """One sample of a stream, as often as you like; its peak, p95, rms and mean become signals at the end."""
+        try:
+            self._summaries[name].add(float(value))
+        except KeyError:
+            try:
+                self._summaries[name] = Summary()
+                self._summaries[name].add(float(value))
+            except Exception as error:
+                self._complain("observe", f"{type(error).__name__}: {error}")
+        except Exception as error:
+            self._complain("observe", f"{type(error).__name__}: {error}")
+
+    def reward(self, value: float) -> None:
+        self._record["reward"] = finite(value)
+
+    def violation(self, count: int = 1) -> None:
+        """A safety limit was broken."""
+        self._tally("violations", count)
+
+    def intervention(self, count: int = 1) -> None:
+        """A person stepped in."""
+        self._tally("interventions", count)
+
+    def override(self, count: int = 1) -> None:
+        """A safety controller took over."""
+        self._tally("overrides", count)
+
+    def link(self, name: str, url: str) -> None:
+        """Where the video or the recording is; https only."""
+        self._keep("links", name, url)
+
+    def provenance(self, name: str, value: str | float | bool) -> None:
+        """Where it comes from: seed, git_sha, calibration_id."""
+        self._keep("provenance", name, value)
+
+    def embedding(self, values: Iterable[float]) -> None:
+        """What the policy saw, as numbers; the distance between sim and real is read from it."""
+        try:
+            self._record["embedding"] = [float(value) for value in values]
+        except Exception as error:
+            self._complain("embedding", f"{type(error).__name__}: {error}")
+
+    def succeed(self) -> None:
+        self._outcome = "success"
+
+    def fail(
+        self,
+        phase: str | None = None,
+        labels: Iterable[str] = (),
+        category: str | None = None,
+        note: str | None = None,
+    ) -> None:
+        """The attempt failed, and perhaps when and how."""
+        self._outcome = "failure"
+        self._explain(phase, labels, category, note)
+
+    def abort(self, reason: str | None = None, phase: str | None = None) -> None:
+        """Stopped before it could be judged: it is counted apart and is in no success rate."""
+        self._outcome = "aborted"
+        self._explain(phase, (), None, reason)
+
+    def abandon(self, reason: str | None = None) -> None:
+        """Given up by whoever ran it; counted apart as well."""
+        self._outcome = "abandoned"
+        self._explain(None, (), None, reason)
+
+    def end(self, outcome: str | None = None) -> None:
+        """Write the episode to the spool. The second time it does nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            self._record["outcome"] = outcome or self._outcome or "success"
+            self._record.setdefault("duration_s", time.monotonic() - self._began)
+            self._write_summaries()
+            self._hand_over(self._record)
+        except Exception as error:
+            self._complain("end", f"{type(error).__name__}: {error}")
+
+    def __enter__(self) -> Episode:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort(f"{kind.__name__}: {error}"[:_LONGEST_NOTE])
+        self.end()
+
+    def _keep(self, place: str, name: str, value: Any) -> None:
+        try:
+            if value is None:
+                self._complain(place, f"{name} has a value that cannot be kept and was left out")
+            else:
+                self._record.setdefault(place, {})[str(name)] = value
+        except Exception as error:
+            self._complain(place, f"{type(error).__name__}: {error}")
+
+    def _tally(self, name: str, count: int) -> None:
+        try:
+            safety = self._record.setdefault("safety", {})
+            safety[name] = safety.get(name, 0) + int(count)
+        except Exception as error:
+            self._complain(name, f"{type(error).__name__}: {error}")
+
+    def _explain(self, phase: str | None, labels: Iterable[str], category: str | None, note: str | None) -> None:
+        try:
+            failure: dict[str, Any] = self._record.setdefault("failure", {})
+            told: Mapping[str, Any] = {"phase": phase, "category": category, "note": note}
+            failure.update({name: str(value) for name, value in told.items() if value is not None})
+            added = [labels] if isinstance(labels, str) else list(labels)
+            if added:
+                failure["labels"] = [*failure.get("labels", ()), *map(str, added)]
+            if not failure:
+                del self._record["failure"]
+        except Exception as error:
+            self._complain("failure", f"{type(error).__name__}: {error}")
+
+    def _write_summaries(self) -> None:
+        signals: dict[str, float] = self._record.setdefault("signals", {}) if self._summaries else {}
+        for name, summary in self._summaries.items():
+            if summary.refused:
+                self._complain("observe", f"{summary.refused} values of {name} were no finite numbers")
+            for signal, value in summary.signals(name).items():
+                number = finite(value)
+                if number is not None:
+                    # What the caller said by hand wins.
+                    signals.setdefault(signal, number)
+        if not signals:
+            self._record.pop("signals", None)

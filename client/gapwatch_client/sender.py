@@ -1,0 +1,191 @@
+"""The background: one thread keeps the spool on disk and within its size, another sends it."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from datetime import datetime, timezone
+
+from gapwatch_client.backlog import BATCH_RECORDS, Backlog, SendingLock
+from gapwatch_client.delivery import Delivery, Postponed, deliver
+from gapwatch_client.overflow import Overflow
+from gapwatch_client.refused import RefusedRecords
+from gapwatch_client.spool import Spool
+from gapwatch_client.state import State
+from gapwatch_client.transport import Transport
+
+log = logging.getLogger("gapwatch_client")
+
+SYNC_EVERY_S = 0.5
+# Others' segments are looked for this often; ours announce themselves.
+LOOK_EVERY_S = 1.0
+SHORTEST_WAIT_S = 0.5
+LONGEST_WAIT_S = 60.0
+# What a server asks for is honoured up to here; a wrong date must not silence a robot for a year.
+LONGEST_ASKED_S = 3600.0
+# A pause in which a control loop's thread gets the interpreter.
+_BREATH_S = 0.0002
+
+
+class Keeper:
+    """Writes through to the disk, brings back what found no place there, drops the oldest beyond the bound."""
+
+    def __init__(
+        self, spool: Spool, backlog: Backlog, overflow: Overflow, lock: SendingLock, state: State, most_bytes: int
+    ) -> None:
+        self._spool = spool
+        self._backlog = backlog
+        self._overflow = overflow
+        self._lock = lock
+        self._state = state
+        self._most_bytes = most_bytes
+
+    def run(self, stopping: threading.Event) -> None:
+        while not stopping.wait(SYNC_EVERY_S):
+            self.round()
+
+    def round(self) -> None:
+        try:
+            self._overflow.move_to(self._spool)
+            self._spool.sync()
+            if self._lock.is_held:
+                dropped = self._backlog.drop_oldest(self._most_bytes)
+                if dropped:
+                    self._state.count(dropped_sim=dropped["sim"], dropped_real=dropped["real"])
+                    log.warning("the spool is full; dropped the oldest episodes: %s", dict(dropped))
+                self._state.save()
+        except Exception:
+            log.exception("the spool could not be kept in order; trying again")
+
+
+class Sender:
+    def __init__(
+        self,
+        backlog: Backlog,
+        overflow: Overflow,
+        lock: SendingLock,
+        refused: RefusedRecords,
+        state: State,
+        transport: Transport,
+        linger_s: float,
+    ) -> None:
+        self._backlog = backlog
+        self._overflow = overflow
+        self._lock = lock
+        self._refused = refused
+        self._state = state
+        self._transport = transport
+        self._linger_s = linger_s
+        self._fresh = 0
+        self._failures = 0
+        self._not_before = 0.0
+        self._asked = False
+        self.wake = threading.Event()
+        self.hurry = threading.Event()
+
+    def announce(self) -> None:
+        """An episode was written. Called from the control loop: sets flags, nothing else."""
+        self._fresh += 1
+        self.wake.set()
+        if self._fresh >= BATCH_RECORDS:
+            self.hurry.set()
+
+    def send_now(self) -> None:
+        """Do not linger, and do not sit out a pause of our own; one the server asked for is kept."""
+        if not self._asked:
+            self._not_before = 0.0
+        self.hurry.set()
+        self.wake.set()
+
+    def run(self, stopping: threading.Event) -> None:
+        while True:
+            self.wake.wait(LOOK_EVERY_S)
+            is_last = stopping.is_set()
+            self.wake.clear()
+            if not is_last:
+                self.hurry.wait(self._linger_s)
+            self.hurry.clear()
+            self._fresh = 0
+            try:
+                while time.monotonic() >= self._not_before and self.send_batch():
+                    pass
+            except Exception:
+                log.exception("sending failed; trying again")
+                self._back_off(None)
+            if is_last:
+                break
+        self._transport.close()
+
+    def send_batch(self) -> bool:
+        """True when there may be more to send at once."""
+        if not self._lock.try_acquire():
+            return self._send_overflow()
+        batch = self._backlog.gather(breathe=lambda: time.sleep(_BREATH_S))
+        if not batch.payloads:
+            if batch.reached:
+                self._state.count(damaged=batch.damaged)
+                self._backlog.settle(batch)
+                return True
+            return self._send_overflow()
+        delivery = self._deliver(batch.payloads)
+        if delivery is None:
+            self._backlog.release()
+            return False
+        self._backlog.settle(batch)
+        if batch.damaged:
+            self._state.count(damaged=batch.damaged)
+            log.warning("%d damaged lines of the spool were passed over", batch.damaged)
+        return True
+
+    def _send_overflow(self) -> bool:
+        """The disk has no room: what is in memory is sent from there."""
+        payloads = self._overflow.oldest(BATCH_RECORDS)
+        if not payloads or self._deliver(payloads) is None:
+            return False
+        self._overflow.forget(payloads)
+        return True
+
+    def _deliver(self, payloads: list[bytes]) -> Delivery | None:
+        try:
+            delivery = deliver(self._transport, payloads)
+        except Postponed as reason:
+            self._back_off(reason)
+            return None
+        if delivery.refused:
+            self._refused.add(delivery.refused)
+            first = delivery.refused[0][1][0]
+            log.warning(
+                "%d records were refused and are in %s; the first for %s: %s",
+                *(len(delivery.refused), self._refused.path, first.get("pointer"), first.get("message")),
+            )
+        self._failures = 0
+        self._asked = False
+        self._state.count(
+            accepted=delivery.accepted, duplicates=delivery.duplicates, refused=len(delivery.refused)
+        )
+        if delivery.clock_skew_s is not None and delivery.clock_skew_s != self._state.read().get("clock_skew_s"):
+            log.warning("this machine's clock is off by %+.0f s; the server corrects it", delivery.clock_skew_s)
+        self._state.note(last_error=None, last_sent_at=_now(), clock_skew_s=delivery.clock_skew_s)
+        return delivery
+
+    def _back_off(self, reason: Postponed | None) -> None:
+        """Wait what the server asks for, and otherwise longer each time; never as others do at the same moment."""
+        self._failures += 1
+        asked_s = reason.wait_s if reason else None
+        self._asked = asked_s is not None
+        if asked_s is not None:
+            wait_s = min(asked_s, LONGEST_ASKED_S) * random.uniform(1.0, 1.1)  # noqa: S311 - no secret
+        else:
+            longest = min(LONGEST_WAIT_S, SHORTEST_WAIT_S * 2 ** min(self._failures, 20))
+            wait_s = longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        self._not_before = time.monotonic() + wait_s
+        if reason:
+            level = logging.WARNING if reason.needs_attention or self._failures == 1 else logging.DEBUG
+            log.log(level, "not sent, kept in the spool, trying again in %.1f s: %s", wait_s, reason)
+            self._state.note(last_error=str(reason), last_error_at=_now())
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

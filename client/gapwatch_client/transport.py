@@ -1,0 +1,118 @@
+"""One kept connection to the service: a batch of records out, the server's answer back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import ssl
+import zlib
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from gapwatch_client.version import VERSION
+
+PATH = "/api/v1/episodes/batch"
+# A server that stores a batch answers within a fraction of this; a network that swallows it never does.
+ANSWER_WITHIN_S = 30.0
+_LARGEST_ANSWER = 32 * 1024 * 1024
+
+
+class Unreachable(Exception):
+    """No answer came. The batch may have been stored or not; sending it again settles it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: dict[str, Any]
+    retry_after_s: float | None = None
+
+    @property
+    def is_from_gapwatch(self) -> bool:
+        """Not from a proxy or a hotel's sign-in page, which must not decide over records."""
+        return "sent" in self.body or str(self.body.get("type", "")).startswith("/problems/")
+
+    @property
+    def told(self) -> str:
+        detail = self.body.get("detail") or self.body.get("title") or "no explanation"
+        return f"{self.status}: {detail}"
+
+
+class Transport:
+    def __init__(self, url: str, key: str, timeout_s: float = ANSWER_WITHIN_S) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a Gapwatch service, such as https://gapwatch.example.com")
+        if not key or not key.isascii() or any(sign.isspace() for sign in key):
+            raise ValueError("The key is empty or damaged; `gapwatch key create --scope ingest` makes one.")
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port
+        self._path = parts.path.rstrip("/") + PATH
+        self._timeout_s = timeout_s
+        self._connection: HTTPConnection | None = None
+        self._headers = {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/x-ndjson",
+            "Content-Encoding": "gzip",
+            "User-Agent": f"gapwatch-client/{VERSION}",
+        }
+
+    def post(self, payloads: list[bytes]) -> Answer:
+        """Send a batch and read the answer, or Unreachable."""
+        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+        body = packer.compress(b"\n".join(payloads)) + packer.flush()
+        # A kept connection may have been closed by the server meanwhile. That says nothing about the server.
+        for is_last in (self._connection is None, True):
+            try:
+                return self._exchange(body)
+            except (OSError, HTTPException) as error:
+                self.close()
+                if is_last or isinstance(error, TimeoutError):
+                    raise Unreachable(f"{type(error).__name__}: {error}") from error
+        raise AssertionError("the last attempt answers or raises")
+
+    def _exchange(self, body: bytes) -> Answer:
+        if self._connection is None:
+            self._connection = self._connect()
+        sent_at = datetime.now(timezone.utc).isoformat()
+        self._connection.request("POST", self._path, body, self._headers | {"Gapwatch-Sent-At": sent_at})
+        response = self._connection.getresponse()
+        content = response.read(_LARGEST_ANSWER)
+        if response.will_close:
+            self.close()
+        try:
+            told = json.loads(content)
+        except ValueError:
+            told = {}
+        wait_s = _seconds(response.headers.get("Retry-After"))
+        return Answer(response.status, told if isinstance(told, dict) else {}, wait_s)
+
+    def _connect(self) -> HTTPConnection:
+        if self._secure:
+            context = ssl.create_default_context()
+            return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=context)
+        return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+            self._connection = None
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """`Retry-After` is a number of seconds or a date."""
+    if retry_after is None:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        try:
+            then = parsedate_to_datetime(retry_after)
+            return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
+        except (TypeError, ValueError):
+            return None
