@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection
-
-from gapwatch.rollup.sums import Sums, ValueSum
-from gapwatch.rollup.tiers import count_rows, value_rows
 from gapwatch.store import cells, rollups
+from gapwatch.store.database import Connection
+from gapwatch.tally.sums import Sums, ValueSum
+from gapwatch.tally.tiers import count_rows, value_rows
 
 # A condition with more levels than this tells episodes apart instead of describing them; and a project with more
 # cells than this would answer from as many rows as it has episodes.

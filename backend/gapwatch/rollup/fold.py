@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 import structlog
-from sqlalchemy import Connection
 
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_sums
-from gapwatch.rollup.aggregate import Names, aggregate
-from gapwatch.rollup.sums import Sums
 from gapwatch.store import folding, work
-from gapwatch.store.database import Database
+from gapwatch.store.database import Connection, Database
 
 log = structlog.get_logger()
 
@@ -43,30 +40,13 @@ def fold_due_work(database: Database, folded: Folded | None = None) -> int:
         done += count
 
 
-def sums_of(connection: Connection, project_id: int, rows: Sequence[tuple[object, ...]]) -> Sums:
-    return aggregate(rows, names_of(connection, project_id, rows))
-
-
-def names_of(connection: Connection, project_id: int, rows: Iterable[tuple[object, ...]]) -> Names:
-    """What the numbers in some rows stand for."""
-    sets, names = set(), set()
-    for row in rows:
-        sets.add(row[9])
-        names |= {row[10], row[20], row[22]}
-    return Names(
-        folding.condition_sets(connection, project_id, sets - {None}),  # type: ignore[arg-type]
-        folding.name_sets(connection, project_id, names - {None}),  # type: ignore[arg-type]
-        folding.pooled_names(connection, project_id),
-    )
-
-
 def _fold_step(connection: Connection, most: int, folded: Folded | None) -> int:
     claims = work.claim(connection, "fold", folding.lock_projects(connection, "fold"), most, EPISODES_AT_MOST)
     by_project: dict[int, list[work.Claim]] = {}
     for claim in claims:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
-        sums = sums_of(connection, project_id, folding.claimed_rows(connection, project_id, mine))
+        sums = folding.sums_of(connection, project_id, folding.claimed_rows(connection, project_id, mine))
         add_sums(connection, project_id, sums)
         if folded is not None:
             folded(connection, project_id, sums.deployments())
@@ -85,7 +65,7 @@ def _fold_row_by_row(database: Database, folded: Folded | None) -> int:
                     return done
                 [claim] = claimed
                 rows = folding.claimed_rows(connection, claim.project_id, claimed)
-                sums = sums_of(connection, claim.project_id, rows)
+                sums = folding.sums_of(connection, claim.project_id, rows)
                 add_sums(connection, claim.project_id, sums)
                 if folded is not None:
                     folded(connection, claim.project_id, sums.deployments())

@@ -8,15 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from gapwatch.rollup.add import value_columns
-from gapwatch.rollup.aggregate import aggregate
-from gapwatch.rollup.fold import names_of, sums_of
-from gapwatch.rollup.sums import Sums
-from gapwatch.rollup.tiers import count_rows, value_rows
 from gapwatch.store import folding, stored_rollups, work
-from gapwatch.store.database import Database
+from gapwatch.store.database import Connection, Database
+from gapwatch.tally.sums import Sums
+from gapwatch.tally.tiers import count_rows, value_rows
 
 MOST_EXAMPLES = 5
 
@@ -57,8 +53,8 @@ def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
     expected, episodes = Sums(), 0
     for rows in folding.standing_rows(connection, project_id):
         episodes += len(rows)
-        expected.add(aggregate(rows, names_of(connection, project_id, rows)))
+        expected.add(folding.sums_of(connection, project_id, rows))
     for claim in work.waiting(connection, project_id, "fold"):
         rows = folding.claimed_rows(connection, project_id, [claim])
-        expected.add(sums_of(connection, project_id, rows), -1)
+        expected.add(folding.sums_of(connection, project_id, rows), -1)
     return expected, episodes

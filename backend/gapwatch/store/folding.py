@@ -5,14 +5,16 @@ A project is folded by one worker at a time, so that nobody changes what a fold 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import psycopg
-from psycopg import Cursor
+from psycopg import Cursor, sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.work import Claim
+from gapwatch.tally.aggregate import Names, aggregate
+from gapwatch.tally.sums import Sums
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
@@ -64,6 +66,18 @@ def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim
         return cursor.fetchall()
 
 
+def rows_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Stored episodes (`e`) that satisfy the clauses, as rows of a fold."""
+    statement = sql.SQL(
+        f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %(project_id)s AND "  # noqa: S608
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement + clauses, {**parameters, "project_id": project_id})
+        return cursor.fetchall()
+
+
 def standing_rows(
     connection: Connection, project_id: int, at_once: int = 20_000
 ) -> Iterator[list[tuple[Any, ...]]]:
@@ -73,6 +87,18 @@ def standing_rows(
         cursor.execute(_STANDING, (project_id,))
         while rows := cursor.fetchmany(at_once):
             yield rows
+
+
+def sums_of(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Sums:
+    """What some rows add up to; the numbers in them are looked up first."""
+    sets = {row[9] for row in rows} - {None}
+    names = {row[place] for row in rows for place in (10, 20, 22)} - {None}
+    known = Names(
+        condition_sets(connection, project_id, sets),
+        name_sets(connection, project_id, names),
+        pooled_names(connection, project_id),
+    )
+    return aggregate(rows, known)
 
 
 def condition_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> dict[int, dict[str, Any]]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.levels import level_of
-from gapwatch.rollup.sums import DAY_S, CellContent, Scope, Sums, ValueSum
 from gapwatch.statistics.sketches import signed_bins, whole_steps
+from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums, ValueSum
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.

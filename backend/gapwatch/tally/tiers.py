@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapwatch.rollup.sums import DAY_S, Counts, Sums, ValueSum, month_of
+from gapwatch.tally.sums import DAY_S, Counts, Sums, ValueSum, month_of
 
 Rows = dict[tuple[Any, ...], Counts]
 

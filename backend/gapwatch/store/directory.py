@@ -1,0 +1,80 @@
+"""Deployments, policies, simulators and tasks by name, and what a project has decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What the newest episode of a deployment says of it, and the simulator it is pinned to."""
+
+    id: int
+    slug: str
+    policy_id: int
+    policy: str
+    version: str
+    task_id: int
+    task: str
+    site: str | None
+    stage: str | None
+    described_at: datetime
+    pinned_simulator_id: int | None
+
+
+_DEPLOYMENTS = """
+SELECT d.id, d.slug, d.policy_id, p.name AS policy, p.version, d.task_id, t.name AS task, s.name AS site, d.stage,
+       d.described_at, b.simulator_id AS pinned_simulator_id
+FROM deployments d
+JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
+JOIN tasks t ON t.project_id = d.project_id AND t.id = d.task_id
+LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
+LEFT JOIN baselines b ON b.project_id = d.project_id AND b.deployment_id = d.id
+WHERE d.project_id = :p
+"""
+
+
+def find_deployment(connection: Connection, project_id: int, slug: str) -> Deployment | None:
+    statement = text(f"{_DEPLOYMENTS} AND d.slug = :slug")
+    row = connection.execute(statement, {"p": project_id, "slug": slug}).mappings().first()
+    return None if row is None else Deployment(**row)
+
+
+def deployments(
+    connection: Connection, project_id: int, after: str | None = None, limit: int = 1000
+) -> list[Deployment]:
+    """In order of their slugs, those behind `after`."""
+    statement = text(f"{_DEPLOYMENTS} AND d.slug > coalesce(:after, '') ORDER BY d.slug LIMIT :limit")
+    rows = connection.execute(statement, {"p": project_id, "after": after, "limit": limit}).mappings()
+    return [Deployment(**row) for row in rows]
+
+
+def simulators(connection: Connection, project_id: int) -> dict[int, tuple[str, str]]:
+    rows = connection.execute(
+        text("SELECT id, name, version FROM simulators WHERE project_id = :p"), {"p": project_id}
+    )
+    return {row.id: (row.name, row.version) for row in rows}
+
+
+def policies(connection: Connection, project_id: int, name: str) -> dict[int, str]:
+    """The versions of a policy, oldest first."""
+    rows = connection.execute(
+        text("SELECT id, version FROM policies WHERE project_id = :p AND name = :name ORDER BY id"),
+        {"p": project_id, "name": name},
+    )
+    return {row.id: row.version for row in rows}
+
+
+def tasks(connection: Connection, project_id: int) -> dict[int, str]:
+    rows = connection.execute(text("SELECT id, name FROM tasks WHERE project_id = :p"), {"p": project_id})
+    return {row.id: row.name for row in rows}
+
+
+def project_options(connection: Connection, project_id: int) -> dict[str, Any]:
+    """What a project decides for itself: its taxonomy, the direction of its metrics."""
+    found = connection.execute(text("SELECT options FROM projects WHERE id = :p"), {"p": project_id}).scalar_one()
+    return dict(found)

@@ -1,0 +1,189 @@
+"""Single episodes of a side where counts do not say enough: failures with their evidence, pairs, filtered values.
+
+Bounded in number, so that what is read does not grow with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg import sql
+from sqlalchemy import Connection
+
+from gapwatch.levels import level_of
+from gapwatch.store.folding import driver_cursor, rows_where, sums_of
+from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, time_clauses
+from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
+from gapwatch.store.side_series import bucket_counts
+
+STRATA = 20
+
+
+@dataclass(frozen=True)
+class FailedRow:
+    """A failed episode with its evidence; it stands for `stands_for` failures of the side."""
+
+    id: str
+    started_at: datetime
+    session: str | None
+    cell: Cell
+    signature: Signature
+    signals: Mapping[str, float]
+    stands_for: float
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """A real and a sim attempt from the same initial state."""
+
+    pair: str
+    real_success: bool
+    sim_success: bool
+    real_reward: float | None
+    sim_reward: float | None
+    real_duration_s: float | None
+    sim_duration_s: float | None
+
+
+FAILED = """
+SELECT {stratum}, e.id, e.started_at, e.session, r.name, t.name, e.stage, cs.levels, nn.names, e.numbers,
+       e.failure_phase, e.failure_labels, e.failure_category, sn.names, e.signals
+FROM {source} e
+LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
+LEFT JOIN sites t ON t.project_id = e.project_id AND t.id = e.site_id
+LEFT JOIN condition_sets cs ON cs.project_id = e.project_id AND cs.id = e.condition_set_id
+LEFT JOIN name_sets nn ON nn.project_id = e.project_id AND nn.id = e.number_names_id
+LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_names_id
+"""
+
+
+def failed_episodes(
+    connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
+) -> list[FailedRow]:
+    """All failures, newest first; where there are more than `most`, the newest of each of twenty stretches of time
+    that hold about as many failures each. `stands_for` adds up to the number of failures that match."""
+    counted = cell_counts(connection, project_id, scope, window)
+    total = sum(each.failures for each in counted if wanted.matches(each.cell))
+    if total == 0:
+        return []
+    stretches = [(window, 1.0)] if total <= most else _stretches(connection, project_id, scope, window)
+    each = -(-most // len(stretches))
+    rows = _failed_rows(connection, project_id, scope, wanted, [stretch for stretch, _ in stretches], each)
+    taken = [0] * len(stretches)
+    for row in rows:
+        taken[row[0]] += 1
+    weights = [share / count if count else 0.0 for (_, share), count in zip(stretches, taken, strict=True)]
+    scale = total / (sum(weights[row[0]] for row in rows) or 1.0)
+    return [_failed(row, weights[row[0]] * scale) for row in rows]
+
+
+def _stretches(
+    connection: Connection, project_id: int, scope: Scope, window: Window
+) -> list[tuple[Window, float]]:
+    """Stretches of whole days with about as many failures each, newest first, with their failures."""
+    by_day: dict[datetime, int] = {}
+    for bucket in bucket_counts(connection, project_id, scope, window, "day"):
+        by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + bucket.failures
+    days = sorted((day, failures) for day, failures in by_day.items() if failures)
+    enough = sum(failures for _, failures in days) / STRATA
+    stretches: list[tuple[Window, float]] = []
+    start, held = None, 0
+    for day, failures in days:
+        start = start or day
+        held += failures
+        if held >= enough or day == days[-1][0]:
+            since = max(start, window.since) if window.since else start
+            end = day + timedelta(days=1)
+            stretches.append((Window(since, min(end, window.until) if window.until else end), float(held)))
+            start, held = None, 0
+    return stretches[::-1]
+
+
+def _failed_rows(
+    connection: Connection, project_id: int, scope: Scope, wanted: CellFilter, stretches: list[Window], each: int
+) -> list[tuple[Any, ...]]:
+    matching, parameters = wanted.clauses()
+    parameters |= {"project_id": project_id, "each": each, **scope.parameters()}
+    parameters |= {"since": [s.since for s in stretches], "until": [s.until for s in stretches]}
+    source = f"""
+        unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, place)
+        CROSS JOIN LATERAL (
+            SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = 'failure'
+            AND {scope.clauses("e")}{matching}
+            AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
+            ORDER BY e.started_at DESC LIMIT %(each)s
+        )
+    """  # noqa: S608 - names of ours
+    statement = sql.SQL(FAILED.format(stratum="(w.place - 1)::int", source=source))
+    with driver_cursor(connection) as cursor:
+        return cursor.execute(statement + sql.SQL(" ORDER BY e.started_at DESC"), parameters).fetchall()
+
+
+def _failed(row: tuple[Any, ...], stands_for: float) -> FailedRow:
+    (_, id_, at, session, robot, site, stage, words, number_names, numbers, phase, labels, category, signal_names,
+     signals) = row  # fmt: skip
+    levels = {name: level_of(value) for name, value in (words or {}).items()}
+    levels |= {name: level_of(value) for name, value in zip(number_names or (), numbers or (), strict=True)}
+    return FailedRow(
+        id=id_,
+        started_at=at,
+        session=session,
+        cell=Cell(robot, site, stage, levels),
+        signature=Signature(phase, tuple(sorted(set(labels or ()))), category),
+        signals=dict(zip(signal_names or (), signals or (), strict=True)),
+        stands_for=stands_for,
+    )
+
+
+def sampled_values(
+    connection: Connection,
+    project_id: int,
+    scope: Scope,
+    window: Window,
+    kind: Kind,
+    wanted: CellFilter,
+    most: int,
+) -> Values:
+    """Like `value_rollups`, from at most `most` episodes that match a filter, the newest."""
+    matching, parameters = wanted.clauses()
+    times, bounds = time_clauses(window)
+    clauses = sql.SQL(f"{scope.clauses('e')}{matching}{times} ORDER BY e.started_at DESC LIMIT {int(most)}")
+    rows = rows_where(connection, project_id, clauses, scope.parameters() | parameters | bounds)
+    return values_of(sums_of(connection, project_id, rows), kind)
+
+
+def paired_episodes(
+    connection: Connection,
+    project_id: int,
+    real: Scope,
+    sim: Scope,
+    window: Window,
+    wanted: CellFilter,
+    most: int = 5000,
+) -> list[PairRow]:
+    """One row a pair, newest first: its newest real attempt beside its newest sim one."""
+    matching, parameters = wanted.clauses()
+    times, bounds = time_clauses(window)
+    parameters |= bounds | real.parameters() | {"project_id": project_id, "most": most}
+    others = "" if sim.source_ids is None else " AND s.simulator_id = ANY(%(simulators)s)"
+    parameters["simulators"] = None if sim.source_ids is None else list(sim.source_ids)
+    statement = f"""
+        WITH attempts AS (
+            SELECT DISTINCT ON (pair) * FROM (
+                SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND {real.clauses("e")}
+                AND e.pair IS NOT NULL AND e.outcome IN ('success', 'failure'){matching}{times}
+                ORDER BY e.started_at DESC LIMIT %(most)s
+            ) newest ORDER BY pair, started_at DESC
+        )
+        SELECT DISTINCT ON (a.pair) a.pair, a.outcome = 'success', s.outcome = 'success', a.reward, s.reward,
+               a.duration_s, s.duration_s
+        FROM attempts a JOIN episodes s ON s.project_id = a.project_id AND s.pair = a.pair AND s.domain = 'sim'
+             AND s.policy_id = a.policy_id AND s.task_id = a.task_id{others}
+             AND s.outcome IN ('success', 'failure')
+        ORDER BY a.pair, s.started_at DESC
+    """  # noqa: S608
+    with driver_cursor(connection) as cursor:
+        return [PairRow(*row) for row in cursor.execute(sql.SQL(statement), parameters)]

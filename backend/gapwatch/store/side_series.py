@@ -1,0 +1,123 @@
+"""One side over time, and by sitting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from psycopg import sql
+from sqlalchemy import Connection
+
+from gapwatch.store.folding import driver_cursor, rows_where, sums_of
+from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, split, time_clauses
+from gapwatch.store.side_counts import cells_named, edges
+
+# (source, policy, task, session)
+Sitting = tuple[int, int, int, str]
+Tier = Literal["hour", "day", "month"]
+# With a filter sessions are made up from single episodes: of so many, the newest.
+MOST_EPISODES = 20_000
+
+
+@dataclass(frozen=True)
+class BucketCount:
+    """The outcomes of an hour, a day or a month; of one cell, or of all (None)."""
+
+    bucket_at: datetime
+    source_id: int
+    policy_id: int
+    task_id: int
+    cell: Cell | None
+    successes: int
+    failures: int
+    aborted: int
+    abandoned: int
+
+
+@dataclass(frozen=True)
+class SessionCount:
+    source_id: int
+    policy_id: int
+    task_id: int
+    session: str
+    successes: int
+    failures: int
+
+
+def bucket_counts(
+    connection: Connection, project_id: int, scope: Scope, window: Window, tier: Tier, by_cell: bool = False
+) -> list[BucketCount]:
+    """Whole buckets, in order: one that the window begins in is in it. By cell there are days and months."""
+    table, cell_column = ("rollup_cells", "cell_id") if by_cell else ("rollup_counts", "NULL::int")
+    times, parameters = time_clauses(window, "bucket_at")
+    times = times.replace("%(since)s", f"date_trunc('{tier}', %(since)s::timestamptz, 'UTC')")
+    statement = f"""
+        SELECT bucket_at, source_id, policy_id, task_id, {cell_column}, successes, failures, aborted, abandoned
+        FROM {table} WHERE project_id = %(project_id)s AND tier = %(tier)s AND {scope.clauses()}{times}
+        ORDER BY bucket_at
+    """  # noqa: S608 - two names of ours
+    with driver_cursor(connection) as cursor:
+        parameters |= {"project_id": project_id, "tier": tier, **scope.parameters()}
+        rows = cursor.execute(sql.SQL(statement), parameters).fetchall()
+    named = cells_named(connection, project_id, {row[4] for row in rows} - {None})
+    return [
+        BucketCount(at, source, policy, task, None if cell is None else named[cell], *counts)
+        for at, source, policy, task, cell, *counts in rows
+    ]
+
+
+def session_counts(
+    connection: Connection,
+    project_id: int,
+    scope: Scope,
+    window: Window,
+    wanted: CellFilter | None = None,
+    most: int = 2000,
+) -> list[SessionCount]:
+    """Newest first; episodes that belong to no session are not in it."""
+    if wanted is not None and not wanted.is_open:
+        return _filtered_sessions(connection, project_id, scope, window, wanted, most)
+    counted: dict[Sitting, list[int]] = {}
+    for ((_, policy, task, source), _, session), counts in sorted(
+        edges(connection, project_id, scope, window).sessions.items(), key=lambda item: -item[0][1]
+    ):
+        _add(counted, (source, policy, task, session), counts)
+    parts = split(window)
+    if parts.months is not None or parts.days:
+        whole = [*([parts.months] if parts.months else []), *parts.days]
+        first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
+        last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
+        times, parameters = time_clauses(Window(first, last), "bucket_at")
+        statement = f"""
+            SELECT source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
+            WHERE project_id = %(project_id)s AND {scope.clauses()}{times} ORDER BY bucket_at DESC LIMIT %(most)s
+        """  # noqa: S608
+        with driver_cursor(connection) as cursor:
+            parameters |= {"project_id": project_id, "most": most, **scope.parameters()}
+            for *key, successes, failures in cursor.execute(sql.SQL(statement), parameters):
+                _add(counted, (key[0], key[1], key[2], key[3]), [successes, failures])
+    return [SessionCount(*key, *counts) for key, counts in counted.items()][:most]
+
+
+def _filtered_sessions(
+    connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
+) -> list[SessionCount]:
+    matching, parameters = wanted.clauses()
+    times, bounds = time_clauses(window)
+    clauses = sql.SQL(
+        f"{scope.clauses('e')} AND e.session IS NOT NULL{matching}{times}"
+        f" ORDER BY e.started_at DESC LIMIT {MOST_EPISODES}"
+    )
+    rows = rows_where(connection, project_id, clauses, scope.parameters() | parameters | bounds)
+    counted: dict[Sitting, list[int]] = {}
+    found = sorted(sums_of(connection, project_id, rows).sessions.items(), key=lambda item: -item[0][1])
+    for ((_, policy, task, source), _, session), counts in found:
+        _add(counted, (source, policy, task, session), counts)
+    return [SessionCount(*key, *counts) for key, counts in counted.items()][:most]
+
+
+def _add(counted: dict[Sitting, list[int]], key: Sitting, counts: list[int]) -> None:
+    mine = counted.setdefault(key, [0, 0])
+    mine[0] += counts[0]
+    mine[1] += counts[1]

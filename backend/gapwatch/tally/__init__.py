@@ -1,0 +1,1 @@
+"""Episodes into sums that add up: pure, shared by folding, verifying and reading the edge of a window."""
