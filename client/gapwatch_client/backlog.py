@@ -124,8 +124,8 @@ class Backlog:
     def oldest_s(self) -> float | None:
         """Age of the oldest segment that is not sent."""
         waiting = [s for s in list_segments(self.directory) if s.sent() < s.size]
-        created_ms = min((int(s.path.name[:13]) for s in waiting), default=None)
-        return None if created_ms is None else max(0.0, time.time() - created_ms / 1000)
+        created_us = min((int(s.path.name.partition("-")[0]) for s in waiting), default=None)
+        return None if created_us is None else max(0.0, time.time() - created_us / 1e6)
 
     def drop_oldest(self, most_bytes: int) -> Counter[str]:
         """Bring the directory below a size: sim before real, the oldest first. How many episodes were dropped."""

@@ -19,7 +19,7 @@ SEGMENT = ".seg"
 PROGRESS = ".sent"
 UNFINISHED = ".new"
 
-_NAME = re.compile(r"\d{13}-\d+-[0-9a-f]{8}-(real|sim)\.seg")
+_NAME = re.compile(r"\d{16}-\d+-[0-9a-f]{8}-(real|sim)\.seg")
 _CHECKSUM_DIGITS = 8
 
 
@@ -45,7 +45,7 @@ class OpenSegment:
 
 def create_segment(directory: Path, domain: str) -> OpenSegment:
     """A new file, locked before it has its name: a sender that finds it must not take it for a dead process's."""
-    name = f"{time.time_ns() // 1_000_000:013d}-{os.getpid()}-{os.urandom(4).hex()}-{domain}"
+    name = f"{time.time_ns() // 1_000:016d}-{os.getpid()}-{os.urandom(4).hex()}-{domain}"
     unfinished = directory / (name + UNFINISHED)
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
     try:
@@ -118,6 +118,6 @@ def list_segments(directory: Path) -> list[SegmentFile]:
                         found.append(SegmentFile(Path(entry.path), match[1], entry.stat().st_size))
                     except FileNotFoundError:  # sent and removed by another process just now
                         continue
-    except FileNotFoundError:
+    except OSError:  # not made yet, or not to be made
         return []
     return sorted(found, key=lambda segment: (segment.domain, segment.path.name))

@@ -1,0 +1,169 @@
+"""Servers and networks that are away, slow, busy or broken: nothing is lost, nothing doubled, nobody waits."""
+
+import random
+import time
+
+import pytest
+from client.network import Proxy, ScriptedServer
+from gapwatch_client import Gapwatch, sender
+
+from parts import wait_until
+
+REAL = {"task": "reach", "policy": "bin-pick@1.4.0", "deployment": "berlin-line-3"}
+SIM = {"task": "reach", "policy": "bin-pick@1.4.0", "simulator": "mujoco@3.3.0"}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Pauses of our own are short here; what a server asks for is not touched."""
+    monkeypatch.setattr(sender, "LONGEST_WAIT_S", 0.2)
+    monkeypatch.setattr(sender, "LOOK_EVERY_S", 0.05)
+
+
+def assert_arrived_once(project, ids) -> None:
+    found = [row[0] for row in project.rows("SELECT id FROM episodes WHERE project_id = :p")]
+    assert len(found) == len(ids)
+    assert set(found) == set(ids)
+
+
+def test_ten_thousand_episodes_through_a_flaky_network_arrive_exactly_once(project, tmp_path):
+    ids = []
+    with Proxy(project.url, trouble=1.0) as proxy:
+        with Gapwatch(proxy.url, project.keys["ingest"], tmp_path, linger_s=0, timeout_s=5) as gw:
+            for number in range(10_000):
+                with gw.episode(**(SIM if number % 3 else REAL), conditions={"object": "mug"}) as ep:
+                    ep.signal("peak_force_n", number)
+                ids.append(ep.id)
+                if number % 100 == 0:
+                    time.sleep(0.02)  # so that it is many requests, not ten
+            assert gw.flush(40)
+            status = gw.status()
+        assert min(proxy.harmed.values()) > 0, "each kind of harm was met"
+    assert_arrived_once(project, ids)
+    assert status["duplicates"] > 0, "some were stored although no answer came through"
+    assert status["refused"] == status["dropped_real"] == status["dropped_sim"] == 0
+
+
+def test_a_server_that_is_down_for_the_whole_run_gets_everything_when_it_is_back(project, tmp_path):
+    with Proxy(project.url) as proxy:
+        proxy.is_down = True
+        started = time.monotonic()
+        with Gapwatch(proxy.url, project.keys["ingest"], tmp_path) as gw:
+            ids = []
+            for _ in range(300):
+                with gw.episode(**REAL) as ep:
+                    ids.append(ep.id)
+            assert gw.status()["pending"]["real"] == 300
+        assert time.monotonic() - started < 4, "ending the process does not wait for the server"
+        assert project.stored() == 0
+        proxy.is_down = False
+        with Gapwatch(proxy.url, project.keys["ingest"], tmp_path) as later:
+            assert later.flush()
+            assert "no answer" not in str(later.status().get("last_error"))
+    assert_arrived_once(project, ids)
+    assert not list(tmp_path.glob("*.seg"))
+
+
+def test_a_server_that_comes_back_while_the_robot_runs_is_found_by_itself(project, tmp_path):
+    with Proxy(project.url) as proxy:
+        proxy.is_down = True
+        with Gapwatch(proxy.url, project.keys["ingest"], tmp_path, linger_s=0) as gw:
+            gw.episode(**REAL).end()
+            wait_until(lambda: "no answer" in str(gw.status().get("last_error")), what="the outage being noticed")
+            proxy.is_down = False
+            wait_until(lambda: project.stored() == 1, 5, what="the episode")
+
+
+def test_a_network_that_swallows_everything_holds_up_neither_the_loop_nor_the_end(project, tmp_path):
+    with Proxy(project.url) as proxy:
+        proxy.swallows = True
+        gw = Gapwatch(proxy.url, project.keys["ingest"], tmp_path, linger_s=0)
+        longest = 0.0
+        for _ in range(200):
+            began = time.perf_counter()
+            gw.episode(**REAL).end()
+            longest = max(longest, time.perf_counter() - began)
+        assert longest < 0.2
+        began = time.monotonic()
+        assert not gw.close(timeout_s=0.5)
+        assert time.monotonic() - began < 2
+    with Gapwatch(project.url, project.keys["ingest"], tmp_path / "other") as other:
+        assert other.flush()
+    # The swallowed request still holds the directory's lock in this process; its episodes are all on disk.
+    assert gw.status()["pending"]["real"] == 200
+
+
+@pytest.mark.parametrize("status", [429, 503, 507])
+def test_a_server_that_asks_for_a_pause_gets_it(status, tmp_path):
+    asked_s = 1.2
+    with ScriptedServer([(status, {"Retry-After": str(asked_s)}, {"type": "/problems/later"})]) as server:
+        with Gapwatch(server.url, "gw_test", tmp_path, linger_s=0) as gw:
+            gw.episode(**REAL).end()
+            wait_until(lambda: server.requests, what="the first attempt")
+            assert not gw.flush(0.5), "asking for a flush does not cut the server's pause short"
+            assert gw.flush(5)
+        first, second = server.requests
+        assert second.at - first.at >= asked_s
+        assert [r["id"] for r in first.records] == [r["id"] for r in second.records]
+
+
+def test_a_date_is_a_pause_too(tmp_path):
+    then = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 2))
+    with ScriptedServer([(503, {"Retry-After": then}, {})]) as server:
+        with Gapwatch(server.url, "gw_test", tmp_path, linger_s=0) as gw:
+            gw.episode(**REAL).end()
+            assert gw.flush(8)
+        assert server.requests[1].at - server.requests[0].at >= 0.9
+
+
+def test_pauses_of_our_own_grow_and_differ(tmp_path, monkeypatch):
+    monkeypatch.setattr(sender, "LONGEST_WAIT_S", 60.0)
+    waits = []
+    for seed in range(2):
+        random.seed(seed)
+        with Gapwatch("http://127.0.0.1:9", "gw_test", tmp_path / str(seed)) as gw:
+            for _ in range(8):
+                before = time.monotonic()
+                gw._sender._back_off(sender.Postponed("away"))
+                waits.append(gw._sender._not_before - before)
+    first, second = waits[:8], waits[8:]
+    assert first != second
+    for number, wait_s in enumerate(first, 1):
+        longest = min(60.0, 0.5 * 2**number)
+        assert longest / 2 <= wait_s <= longest + 0.1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (401, {}, {"type": "/problems/unauthorized", "title": "No valid key"}),
+        (404, {}, {}),
+        (302, {"Location": "https://example.com/"}, {}),
+        (200, {}, {"hotel": "please sign in"}),
+        (200, {}, {"sent": 7, "accepted": 7, "duplicates": 0, "conflicts": 0, "rejected": 0}),
+        (422, {}, {"detail": "from a proxy that knows nothing of us"}),
+        (500, {}, {}),
+    ],
+)
+def test_answers_that_settle_nothing_leave_the_records_in_the_spool(answer, tmp_path):
+    with ScriptedServer([answer]) as server, Gapwatch(server.url, "gw_test", tmp_path, linger_s=0) as gw:
+        gw.episode(**REAL).end()
+        wait_until(lambda: len(server.requests) > 1, what="another attempt")
+        assert gw.flush()
+        assert not list(gw._refused)
+        assert gw.status()["accepted"] == 1
+
+
+def test_a_batch_that_is_too_large_is_halved_and_only_the_culprit_is_put_aside(tmp_path):
+    too_large = (413, {}, {"type": "/problems/body-too-large", "title": "Too large"})
+    stored = {"sent": 1, "accepted": 1, "duplicates": 0, "conflicts": 0, "rejected": 0, "errors": []}
+    with ScriptedServer([too_large, too_large, (200, {}, stored)]) as server:
+        gw = Gapwatch(server.url, "gw_test", tmp_path, linger_s=0.5)
+        culprit = gw.episode(**REAL)
+        culprit.end()
+        gw.episode(**REAL).end()
+        assert gw.flush()
+        assert [len(request.records) for request in server.requests] == [2, 1, 1]
+        [entry] = gw._refused
+        assert entry["record"]["id"] == culprit.id
+        gw.close()
