@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import structlog
 
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_sums
-from gapwatch.store import folding, work
+from gapwatch.store import folding, live, work
 from gapwatch.store.database import Connection, Database
 
 log = structlog.get_logger()
@@ -18,58 +16,59 @@ log = structlog.get_logger()
 CLAIM_AT_MOST = 200
 EPISODES_AT_MOST = 20_000
 
-# What a fold tells in its own transaction: these deployments of this project have new real episodes.
-Folded = Callable[[Connection, int, set[int]], None]
 
-
-def fold_due_work(database: Database, folded: Folded | None = None) -> int:
+def fold_due_work(database: Database) -> int:
     """Fold until nothing is due; returns the number of work rows done."""
     done = 0
     while True:
         try:
-            count = database.run(lambda connection: _fold_step(connection, CLAIM_AT_MOST, folded))
+            count = database.run(_fold_step)
         except ServiceUnavailable:
             # The server is away, not a row to blame: the next sweep comes back.
             raise
         except Exception as error:
             # One bad row must not hold up the others: find it by folding one at a time.
             log.warning("fold failed, going row by row", error=str(error)[:200])
-            count = _fold_row_by_row(database, folded)
+            count = _fold_row_by_row(database)
         if count == 0:
             return done
         done += count
 
 
-def _fold_step(connection: Connection, most: int, folded: Folded | None) -> int:
-    claims = work.claim(connection, "fold", folding.lock_projects(connection, "fold"), most, EPISODES_AT_MOST)
+def _fold_step(connection: Connection) -> int:
+    claims = _claim(connection, CLAIM_AT_MOST)
+    _fold(connection, claims)
+    return len(claims)
+
+
+def _claim(connection: Connection, most: int) -> list[work.Claim]:
+    projects = folding.lock_projects(connection, "fold")
+    return work.claim(connection, "fold", projects, most, EPISODES_AT_MOST) if projects else []
+
+
+def _fold(connection: Connection, claims: list[work.Claim]) -> None:
+    """The claimed episodes into the numbers, and their work rows away, in the caller's transaction."""
     by_project: dict[int, list[work.Claim]] = {}
     for claim in claims:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
-        sums = folding.sums_of(connection, project_id, folding.claimed_rows(connection, project_id, mine))
-        add_sums(connection, project_id, sums)
-        if folded is not None:
-            folded(connection, project_id, sums.deployments())
-    work.finish(connection, claims)
-    return len(claims)
+        rows = folding.claimed_rows(connection, project_id, mine)
+        add_sums(connection, project_id, folding.sums_of(connection, project_id, rows))
+    if claims:
+        work.finish(connection, claims)
+        live.count_folds(connection, by_project)
 
 
-def _fold_row_by_row(database: Database, folded: Folded | None) -> int:
+def _fold_row_by_row(database: Database) -> int:
     done = 0
     while True:
         claimed: list[work.Claim] = []
         try:
             with database.transaction() as connection:
-                claimed = work.claim(connection, "fold", folding.lock_projects(connection, "fold"), 1)
+                claimed = _claim(connection, 1)
                 if not claimed:
                     return done
-                [claim] = claimed
-                rows = folding.claimed_rows(connection, claim.project_id, claimed)
-                sums = folding.sums_of(connection, claim.project_id, rows)
-                add_sums(connection, claim.project_id, sums)
-                if folded is not None:
-                    folded(connection, claim.project_id, sums.deployments())
-                work.finish(connection, claimed)
+                _fold(connection, claimed)
         except ServiceUnavailable:
             raise
         except Exception as error:
