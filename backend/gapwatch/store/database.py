@@ -14,7 +14,8 @@ from typing import TypeVar
 
 import sqlalchemy
 from psycopg import errors as postgres_errors
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import Connection as Connection
+from sqlalchemy import create_engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
 from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
@@ -66,6 +67,18 @@ class Database:
         """One transaction; faults of the server come out as our own 503 and 507."""
         try:
             with self.engine.begin() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise translate(error) from error
+        except TimeoutError as error:
+            raise ServiceUnavailable("All database connections are busy; try again shortly.") from error
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view for a request: what is read one after the other belongs together and adds up."""
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        try:
+            with self.engine.connect().execution_options(**options) as connection, connection.begin():
                 yield connection
         except DBAPIError as error:
             raise translate(error) from error
