@@ -15,12 +15,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
+from gapwatch.api.exports import export_chunks
 from gapwatch.api.health import HealthRoutes
 from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
+from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
+from gapwatch.api.simulators import simulator_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
 from gapwatch.ingest.rates import Buckets
 from gapwatch.ingest.routes import IngestRoutes
@@ -80,11 +84,20 @@ def make_app(settings: Settings) -> ASGIApp:
     space = SpaceGuard(settings.data_dir / "postgres")
     app.router.routes += IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge).routes()
     app.include_router(episode_routes(database, keyring))
+    app.include_router(deployment_routes(database, keyring))
+    app.include_router(policy_routes(database, keyring))
+    app.include_router(simulator_routes(database, keyring))
     app.include_router(rejected_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
     app.include_router(metrics_routes(database, keyring))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()
-    app.router.routes += PageRoutes(database, pages, settings).routes()
+    app.router.routes += PageRoutes(
+        database,
+        pages,
+        settings,
+        nudge=lambda: nudger.nudge("fold"),
+        export=lambda project_id, wanted: export_chunks(database, project_id, wanted, "csv"),
+    ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)
     return RequestContext(app, https=settings.public_url.startswith("https://"))

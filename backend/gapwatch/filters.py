@@ -110,8 +110,8 @@ class EpisodeFilter(BaseModel):
     until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
 
 
-class StatisticsFilter(BaseModel):
-    """Which episodes a statistic is about. It acts on both sides; what sim does not name, it does not restrict."""
+class SideFilter(BaseModel):
+    """Which episodes of either side are meant. What sim does not name, it does not restrict."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -125,13 +125,18 @@ class StatisticsFilter(BaseModel):
     stage: list[Literal["offline", "shadow", "supervised", "full"]] = Field(
         default_factory=list, max_length=_MOST_REPEATS, description="May repeat."
     )
+    since: TimeText | None = Field(None, description="Started at or after: RFC 3339, or 12h, 30d, 2w.")
+    until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
+
+
+class StatisticsFilter(SideFilter):
+    """What a comparison is about: the episodes of both sides, and the simulator of the baseline."""
+
     simulator: list[Name] = Field(
         default_factory=list,
         max_length=_MOST_REPEATS,
         description="name or name@version of the baseline; of several, the one with the most episodes.",
     )
-    since: TimeText | None = Field(None, description="Started at or after: RFC 3339, or 12h, 30d, 2w.")
-    until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
 
 
 class DropFilter(StatisticsFilter):
@@ -145,3 +150,9 @@ class TrendFilter(StatisticsFilter):
     tier: Literal["hour", "day", "month"] | None = Field(
         None, description="Length of a step; without it the finest that gives a readable number of steps."
     )
+
+
+class TrustFilter(SideFilter):
+    version: Name | None = Field(None, description="Version of the simulator; else the one with the most episodes.")
+    metric: Name = Field("success", description="success, reward, duration_s, or the name of a metric.")
+    task: Name | None = Field(None, description="One task; else all tasks that both sides have tried.")

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gapwatch.api import examples
+from gapwatch.api.answer_schemas import answer_schemas
 from gapwatch.api.problems import SCHEMA, problems
 from gapwatch.record import EpisodeRecord
 
@@ -70,7 +71,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         components = document.setdefault("components", {})
         [_], schemas = msgspec.json.schema_components([EpisodeRecord], ref_template="#/components/schemas/{name}")
         schemas["EpisodeRecord"]["examples"] = [examples.REAL]
-        components["schemas"] = components.get("schemas", {}) | schemas | {"Problem": SCHEMA}
+        components["schemas"] = components.get("schemas", {}) | schemas | answer_schemas() | {"Problem": SCHEMA}
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
         _describe_ingest(document["paths"])

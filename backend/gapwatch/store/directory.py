@@ -69,6 +69,14 @@ def policies(connection: Connection, project_id: int, name: str) -> dict[int, st
     return {row.id: row.version for row in rows}
 
 
+def policy_versions(connection: Connection, project_id: int) -> dict[int, tuple[str, str]]:
+    """Every policy of a project: name and version."""
+    rows = connection.execute(
+        text("SELECT id, name, version FROM policies WHERE project_id = :p"), {"p": project_id}
+    )
+    return {row.id: (row.name, row.version) for row in rows}
+
+
 def tasks(connection: Connection, project_id: int) -> dict[int, str]:
     rows = connection.execute(text("SELECT id, name FROM tasks WHERE project_id = :p"), {"p": project_id})
     return {row.id: row.name for row in rows}

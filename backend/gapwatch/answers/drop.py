@@ -1,0 +1,196 @@
+"""How much is lost: one metric on both sides, the drop between them, a verdict, and what would settle it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.half import Half
+from gapwatch.answers.metric_drop import compare_metric, paired_reward
+from gapwatch.statistics import drops, verdicts
+from gapwatch.store.sides import PairRow
+
+FEWEST_PAIRS = 10
+# Real episodes after which Wilson's interval is no wider than ± 10 points at any rate: where to start.
+EPISODES_TO_START = 93
+
+
+@dataclass(frozen=True)
+class SideValue:
+    """One side of the metric. Aborted and abandoned attempts are counted apart and are in no value."""
+
+    n: int
+    value: float | None
+    interval: Interval | None
+    aborted: int
+    abandoned: int
+    sessions: int = 0
+    successes: int | None = None
+    sampled: bool = False
+
+
+@dataclass(frozen=True)
+class DropValue:
+    """Sim minus real in the direction that is worse; relative is the share of sim's value that is lost."""
+
+    value: float | None
+    interval: Interval | None
+    relative: float | None
+    relative_interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class PairedValue:
+    """The drop over pairs that started from the same state."""
+
+    value: float | None
+    interval: Interval | None
+    pairs: int
+    method: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropAnswer(Answer):
+    metric: str
+    sim: SideValue
+    real: SideValue
+    drop: DropValue
+    paired: PairedValue | None
+    verdict: verdicts.Verdict
+    smallest_that_matters: float | None
+    episodes_needed: int | None
+    episodes_needed_reason: str | None
+    episodes_for_precision: int | None = None
+    better: Literal["higher", "lower"]
+    direction: Literal["project", "default"]
+    method: str
+
+
+def answer_drop(comparison: Comparison) -> DropAnswer:
+    if comparison.question.metric == "success":
+        return _success(comparison)
+    return _metric(comparison)
+
+
+def _success(comparison: Comparison) -> DropAnswer:
+    sim, real = comparison.sim, comparison.real
+    smallest = _smallest_success(comparison)
+    found = drops.rate_drop(sim.side, real.side)
+    shared = comparison.told(found.reason)
+    paired = paired_success(comparison.pairs)
+    value, method = _exact_drop(sim, real), found.method
+    interval: Interval | None = (found.low, found.high) if value is not None else None
+    if paired is not None and paired.interval is not None and paired.pairs == sim.n == real.n:
+        # Every attempt of either side has its partner: the same drop, and an interval that knows of it.
+        interval, method = paired.interval, paired.method
+    low, high = interval or (None, None)
+    word = verdicts.verdict(low, high, value, smallest)
+    needed = _needed(comparison, smallest) if word == "too few episodes" else verdicts.EpisodesNeeded(0)
+    return DropAnswer(
+        **shared,
+        metric="success",
+        sim=side_value(sim, real),
+        real=side_value(real, sim),
+        drop=DropValue(value, interval, found.relative, interval_of(found.relative_low, found.relative_high)),
+        paired=paired,
+        verdict=word,
+        smallest_that_matters=smallest,
+        episodes_needed=needed.more,
+        episodes_needed_reason=needed.reason,
+        episodes_for_precision=_for_precision(comparison),
+        better="higher",
+        direction="default",
+        method=method,
+    )
+
+
+def side_value(half: Half, other: Half) -> SideValue:
+    """A success rate with the limits with which it enters the drop; alone, with Wilson's or the sessions'."""
+    interval: Interval | None = None
+    if half.n:
+        limits = drops.side_limits(half.side, other.side if other.n else half.side)
+        interval = (limits.low, limits.high)
+    value = half.successes / half.n if half.n else None
+    return SideValue(half.n, value, interval, half.aborted, half.abandoned, half.sitting.sessions, half.successes)
+
+
+def paired_success(pairs: list[PairRow]) -> PairedValue | None:
+    """None below ten pairs, where nothing is gained."""
+    if len(pairs) < FEWEST_PAIRS:
+        return None
+    counts = [
+        sum(pair.sim_success is in_sim and pair.real_success is in_real for pair in pairs)
+        for in_sim, in_real in ((True, True), (True, False), (False, True), (False, False))
+    ]
+    found = drops.paired_drop(*counts)
+    return PairedValue(found.value, (found.low, found.high), found.pairs, found.method)
+
+
+def _metric(comparison: Comparison) -> DropAnswer:
+    name = comparison.question.metric
+    found = compare_metric(comparison, name)
+    sim, real = comparison.sim, comparison.real
+    return DropAnswer(
+        **comparison.told(found.reason),
+        metric=name,
+        sim=_metric_side(sim, found.sim),
+        real=_metric_side(real, found.real),
+        drop=DropValue(found.value, found.interval, found.relative),
+        paired=_paired_metric(comparison, name, found.better),
+        verdict=found.verdict,
+        smallest_that_matters=found.smallest,
+        episodes_needed=found.episodes_needed if found.value is not None else EPISODES_TO_START,
+        episodes_needed_reason=None if found.value is not None else "to begin with",
+        better=found.better,
+        direction=found.direction,
+        method=found.method,
+    )
+
+
+def _metric_side(half: Half, found: tuple[int, float | None, Interval | None]) -> SideValue:
+    return SideValue(*found, half.aborted, half.abandoned, sampled=half.is_sampled)
+
+
+def _paired_metric(comparison: Comparison, name: str, better: Literal["higher", "lower"]) -> PairedValue | None:
+    if name != "reward":
+        return None
+    found = paired_reward(comparison.pairs, better)
+    return None if found is None else PairedValue(*found, "t of the differences")
+
+
+def _smallest_success(comparison: Comparison) -> float:
+    asked = comparison.options.get("metrics", {}).get("success", {}).get("smallest_that_matters")
+    return float(asked) if asked is not None else verdicts.SMALLEST_THAT_MATTERS
+
+
+def _exact_drop(sim: Half, real: Half) -> float | None:
+    return sim.successes / sim.n - real.successes / real.n if sim.n and real.n else None
+
+
+def _needed(comparison: Comparison, smallest: float) -> verdicts.EpisodesNeeded:
+    sim, real = comparison.sim, comparison.real
+    if not real.n:
+        return verdicts.EpisodesNeeded(EPISODES_TO_START, "to know the real rate within 10 points")
+    if not sim.n:
+        return verdicts.EpisodesNeeded(None, "no sim episodes to compare with")
+    found = verdicts.episodes_needed(sim.side, real.side, smallest)
+    return _at_size(found, real)
+
+
+def _for_precision(comparison: Comparison) -> int | None:
+    wanted, sim, real = comparison.question.precision, comparison.sim, comparison.real
+    if wanted is None or not sim.n or not real.n:
+        return None
+    return _at_size(verdicts.episodes_for_precision(sim.side, real.side, wanted), real).more
+
+
+def _at_size(found: verdicts.EpisodesNeeded, real: Half) -> verdicts.EpisodesNeeded:
+    """A side of effective counts asks for effective episodes; as many more real ones are needed."""
+    more = None if found.more is None else round(found.more * real.sitting.design_effect)
+    return verdicts.EpisodesNeeded(more, found.reason)
+
+
+def interval_of(low: float | None, high: float | None) -> Interval | None:
+    return None if low is None or high is None else (low, high)

@@ -1,0 +1,231 @@
+"""Why it is lost: the success drop over gap categories, and the same drop as off-support, mix and rate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gapwatch.answers.answer import Answer, Caution, Interval
+from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.slices import suspects_of
+from gapwatch.answers.strata import Strata, condition_strata, task_strata
+from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh_half
+from gapwatch.statistics.decomposition import Counts, Decomposition, bootstrap, decompose
+from gapwatch.statistics.ledger import Entry, make_ledger
+from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions
+from gapwatch.store import directory
+from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
+
+MOST_LISTED = 5
+MOST_NAMED = 50
+# The intervals are redrawn from the same seed, so that the same episodes give the same answer.
+SEED = 20_260_101
+REPLICATES = 1000
+
+
+@dataclass(frozen=True)
+class EpisodesBehind:
+    """How many real and sim failures carry weight of a category, and the real ones that carry most."""
+
+    count: int
+    sim_count: int
+    top: tuple[Behind, ...]
+
+
+@dataclass(frozen=True)
+class CategoryPart:
+    category: str
+    name: str
+    headline: bool
+    contribution: float
+    interval: Interval | None
+    real_weight: float
+    sim_weight: float
+    episodes: EpisodesBehind
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the drop; `contribution` and `value` are the same number."""
+
+    contribution: float
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class StratumNames:
+    """Which strata stand behind off-support, mix and rate. Lists end after fifty; the counts do not."""
+
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+    common: int
+    sim_only: tuple[str, ...]
+    sim_only_count: int
+    real_only: tuple[str, ...]
+    real_only_count: int
+    pooled: int
+
+
+@dataclass(frozen=True)
+class PooledEffect:
+    """Mantel and Haenszel's difference over the strata, to be read when the sign of the crude drop turns."""
+
+    difference: float
+    odds_ratio: float | None
+    odds_interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerAnswer(Answer):
+    drop: float | None
+    categories: tuple[CategoryPart, ...]
+    unattributed: CategoryPart | None
+    off_support: Part | None
+    mix: Part | None
+    rate: Part | None
+    reverses: bool
+    mantel_haenszel: PooledEffect | None
+    strata: StratumNames | None
+    shapley: ConditionShares | None
+    failures_read: Mapping[str, int]
+    suspects: tuple[str, ...]
+    method: str
+    split_method: str | None
+
+
+def answer_ledger(comparison: Comparison) -> LedgerAnswer:
+    sim, real = comparison.sim, comparison.real
+    shared = comparison.told()
+    if not sim.n or not real.n:
+        return LedgerAnswer(
+            **shared, drop=None, categories=(), unattributed=None, off_support=None, mix=None, rate=None,
+            reverses=False, mantel_haenszel=None, strata=None, shapley=None, failures_read={}, suspects=(),
+            method="none", split_method=None,
+        )  # fmt: skip
+    suspects = suspects_of(comparison)
+    evidence = Evidence(comparison.taxonomy, usual_of(sim, real), suspects)
+    in_sim, in_real = weigh_half(sim, evidence), weigh_half(real, evidence)
+    made = make_ledger(in_sim.side, in_real.side, CATEGORIES)
+    split = _split(comparison)
+    if split.parts.reverses:
+        shared["warnings"] = (*shared["warnings"], _simpson(split.parts))
+    rest = None if made.unattributed is None else _part(made.unattributed, in_sim, in_real, evidence)
+    return LedgerAnswer(
+        **shared,
+        drop=made.drop,
+        categories=tuple(_part(entry, in_sim, in_real, evidence) for entry in made.entries),
+        unattributed=rest,
+        off_support=split.part("off_support"),
+        mix=split.part("mix"),
+        rate=split.part("rate"),
+        reverses=split.parts.reverses,
+        mantel_haenszel=split.pooled_effect,
+        strata=split.names,
+        shapley=split.shapley,
+        failures_read={"sim": len(in_sim.rows), "real": len(in_real.rows)},
+        suspects=tuple(f"{name}: {level}" for name, level in suspects),
+        method=made.method,
+        split_method=split.method,
+    )
+
+
+def _part(entry: Entry, sim: Weighed, real: Weighed, evidence: Evidence) -> CategoryPart:
+    known = BY_ID.get(entry.category)
+    name = "Unattributed" if entry.category == UNATTRIBUTED else entry.category
+    return CategoryPart(
+        entry.category,
+        name if known is None else known.name,
+        known is not None and known.is_headline,
+        entry.contribution,
+        entry.interval,
+        entry.real_weight,
+        entry.sim_weight,
+        EpisodesBehind(
+            real.episodes_of(entry.category),
+            sim.episodes_of(entry.category),
+            real.behind(entry.category, evidence, MOST_LISTED) if entry.real_weight else (),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The drop over strata, with intervals and names."""
+
+    parts: Decomposition
+    intervals: Mapping[str, Interval]
+    method: str | None
+    strata: Strata
+    shapley: ConditionShares | None
+
+    def part(self, name: str) -> Part | None:
+        value = getattr(self.parts, name)
+        return None if value is None else Part(value, value, self.intervals.get(name))
+
+    @property
+    def pooled_effect(self) -> PooledEffect | None:
+        found = self.parts.mantel_haenszel
+        if found is None:
+            return None
+        return PooledEffect(found.difference, found.odds_ratio, found.odds_interval)
+
+    @property
+    def names(self) -> StratumNames:
+        parts = self.parts
+        sim_only, real_only = ([_words(key) for key in side] for side in (parts.sim_only, parts.real_only))
+        return StratumNames(
+            self.strata.names,
+            self.strata.left_out,
+            len(parts.common),
+            tuple(sorted(sim_only)[:MOST_NAMED]),
+            len(sim_only),
+            tuple(sorted(real_only)[:MOST_NAMED]),
+            len(real_only),
+            len(parts.pooled or {}),
+        )
+
+
+def _split(comparison: Comparison) -> _Split:
+    sim, real = comparison.sim, comparison.real
+    if comparison.subject.task_ids is None:
+        strata = task_strata(sim, real, directory.tasks(comparison.connection, comparison.project_id))
+    else:
+        strata = condition_strata(sim, real)
+    counts: dict[Hashable, Counts] = dict(strata.counts.items())
+    parts = decompose(counts)
+    drawn = bootstrap(_merged(counts), np.random.default_rng(SEED), replicates=REPLICATES)
+    intervals = {} if drawn is None else {"off_support": drawn.off_support, "mix": drawn.mix, "rate": drawn.rate}
+    several = len(strata.names) > 1
+    return _Split(
+        parts,
+        intervals,
+        None if drawn is None else drawn.method,
+        strata,
+        shapley_over_conditions(strata.names, strata.counts) if several else None,
+    )
+
+
+def _merged(counts: Mapping[Hashable, Counts]) -> dict[Hashable, Counts]:
+    """All strata of one side only as one: they enter the components by their sum, and may be thousands."""
+    merged: dict[Hashable, Counts] = {}
+    for key, c in counts.items():
+        place = key if c[1] and c[3] else "(sim only)" if c[1] else "(real only)"
+        before = merged.get(place, (0, 0, 0, 0))
+        merged[place] = (before[0] + c[0], before[1] + c[1], before[2] + c[2], before[3] + c[3])
+    return merged
+
+
+def _words(key: object) -> str:
+    return " × ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+
+
+def _simpson(parts: Decomposition) -> Caution:
+    crude, rate = 100 * (parts.crude or 0.0), 100 * (parts.rate or 0.0)
+    return Caution(
+        "sign-turns",
+        f"The crude drop is {crude:+.1f} points, but where both sides were tried it is {rate:+.1f}: "
+        "the two were not tried on the same things. Read the rate.",
+    )

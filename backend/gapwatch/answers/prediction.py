@@ -1,0 +1,115 @@
+"""The real success rate from few real and many sim episodes, beside the one from the real episodes alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.drop import SideValue, side_value
+from gapwatch.answers.strata import condition_strata
+from gapwatch.statistics.predictive import FEWEST_PAIRS, Cell, Prediction, predicted_by_cells, predicted_mean
+
+# Beyond this the further sim episodes no longer sharpen anything, and beyond that real ones need no help.
+MOST_EXTRA = 20_000
+MOST_REAL = 5000
+# The p below which real comes in other shares than sim: then sim's mix is not the one that is asked about.
+SHARES_DIFFER = 0.05
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Null, with a reason, where sim does not help. `effective_n`: what the interval is worth in real episodes."""
+
+    value: float | None
+    interval: Interval | None
+    rho: float | None
+    weight: float | None
+    effective_n: float | None
+    pairs: int
+    sim_episodes: int
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionAnswer(Answer):
+    metric: str
+    without: SideValue
+    predicted: Predicted
+    way: Literal["pairs", "cells", "none"]
+    method: str
+
+
+def answer_prediction(comparison: Comparison) -> PredictionAnswer:
+    sim, real = comparison.sim, comparison.real
+    pairs = comparison.pairs
+    if len(pairs) >= FEWEST_PAIRS:
+        way: Literal["pairs", "cells", "none"] = "pairs"
+        found = predicted_mean(
+            [float(pair.real_success) for pair in pairs],
+            [float(pair.sim_success) for pair in pairs],
+            _further(
+                sim.successes - sum(pair.sim_success for pair in pairs),
+                sim.n - len(pairs),
+            ),
+        )
+    else:
+        way, found = _by_cells(comparison)
+    interval = None if found.low is None or found.high is None else (found.low, found.high)
+    return PredictionAnswer(
+        **comparison.told(),
+        metric="success",
+        without=side_value(real, sim),
+        predicted=Predicted(
+            found.value,
+            interval,
+            found.rho,
+            found.weight,
+            found.effective_n,
+            len(pairs),
+            found.extra,
+            found.reason,
+        ),
+        way=way,
+        method=found.method,
+    )
+
+
+def _further(successes: int, n: int) -> list[float]:
+    """The sim episodes beyond the pairs, as outcomes; of very many, as many as still matter, at the same rate."""
+    successes, n = max(0, successes), max(0, n)
+    kept = min(n, MOST_EXTRA)
+    ones = round(successes * kept / n) if n else 0
+    return [1.0] * min(ones, kept) + [0.0] * (kept - min(ones, kept))
+
+
+def _by_cells(comparison: Comparison) -> tuple[Literal["cells", "none"], Prediction]:
+    """Without pairs the sim rate of its cell predicts each real episode, over sim's own mix of cells."""
+    sim, real = comparison.sim, comparison.real
+
+    def refused(reason: str) -> tuple[Literal["none"], Prediction]:
+        nothing = (None, None, None, None, None, None)
+        return "none", Prediction(*nothing, real.n, sim.n, "prediction-powered", reason)
+
+    if not sim.n or not real.n:
+        return refused("One side has no episodes.")
+    if real.n > MOST_REAL:
+        return refused(f"{real.n} real episodes need no help from sim.")
+    strata = condition_strata(sim, real)
+    if not strata.names:
+        return refused("Fewer than ten pairs, and no condition that both sides report.")
+    table = np.array(list(strata.counts.values()), dtype=float)
+    if _shares_differ(table):
+        return refused("Real conditions come in other shares than sim's, so sim's mix does not predict them.")
+    cells = [Cell(int(c[0]), int(c[1]), int(c[2]), int(c[3]), float(c[1] / sim.n)) for c in table]
+    return "cells", predicted_by_cells(cells)
+
+
+def _shares_differ(table: np.ndarray) -> bool:
+    from scipy.stats import chi2_contingency
+
+    sizes = table[:, [1, 3]]
+    return len(sizes) > 1 and float(chi2_contingency(sizes).pvalue) < SHARES_DIFFER

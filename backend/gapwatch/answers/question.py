@@ -1,0 +1,70 @@
+"""What is asked: the window, the filter, the metric and the simulator, parsed once for every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite
+from typing import Any, Literal
+
+from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.errors import Fault, Invalid
+from gapwatch.filters import DropFilter, SideFilter, StatisticsFilter, TrendFilter, TrustFilter, parse_time
+from gapwatch.levels import MISSING, level_of
+from gapwatch.store.sides import CellFilter, Window
+
+Tier = Literal["hour", "day", "month"]
+EVERYTHING = CellFilter()
+# Of a query, what says which page is meant and not which episodes.
+PLACES = ("after", "limit")
+
+
+@dataclass(frozen=True)
+class Question:
+    """`given` is the filter in the words it was asked in, to be told back and to be put into links."""
+
+    now: datetime
+    window: Window = ALL_TIME
+    wanted: CellFilter = EVERYTHING
+    simulators: tuple[str, ...] = ()
+    metric: str = "success"
+    precision: float | None = None
+    tier: Tier | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+def question_of(asked: SideFilter, now: datetime) -> Question:
+    since = None if asked.since is None else parse_time(asked.since, now)
+    until = None if asked.until is None else parse_time(asked.until, now)
+    if since is not None and until is not None and since >= until:
+        message = "Give a `since` that lies before `until`."
+        raise Invalid(message, errors=[Fault(pointer="/query/since", code="empty-window", message=message)])
+    return Question(
+        now,
+        Window(since, until),
+        CellFilter(
+            frozenset(asked.robot), frozenset(asked.site), frozenset(asked.stage), _levels(asked.condition)
+        ),
+        tuple(asked.simulator) if isinstance(asked, StatisticsFilter) else (),
+        asked.metric if isinstance(asked, DropFilter | TrustFilter) else "success",
+        asked.precision if isinstance(asked, DropFilter) else None,
+        asked.tier if isinstance(asked, TrendFilter) else None,
+        {name: value for name, value in asked.model_dump(exclude_unset=True).items() if name not in PLACES},
+    )
+
+
+def _levels(conditions: list[str]) -> dict[str, frozenset[str]]:
+    """Values of one condition are alternatives. What reads as a number also means the bin it falls into."""
+    found: dict[str, set[str]] = {}
+    for spelled in conditions:
+        name, _, value = spelled.partition(":")
+        levels = found.setdefault(name, set())
+        levels.add("" if value == MISSING else value)
+        try:
+            number = float(value)
+        except ValueError:
+            continue
+        if isfinite(number):
+            levels.add(level_of(number))
+    return {name: frozenset(levels) for name, levels in found.items()}

@@ -1,0 +1,113 @@
+"""The strata in which sim and real are compared like with like: tasks, or crossed levels of shared conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gapwatch.answers.half import Half
+from gapwatch.levels import MISSING
+from gapwatch.statistics.decomposition import Counts
+from gapwatch.store.sides import CellCount
+
+Key = tuple[str, ...]
+Level = Callable[[CellCount], str]
+
+# A further condition is crossed in as long as this share of the episodes at most, of those whose every level both
+# sides have, falls into a combination that one side lacks. Beyond it, thin data would pass for off-support.
+LARGEST_HOLE = 0.05
+MOST_CROSSED = 6
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Counts per combination of levels of the `names`; `left_out` are shared conditions too thin to be crossed."""
+
+    names: tuple[str, ...]
+    counts: dict[Key, Counts]
+    left_out: tuple[str, ...] = ()
+
+
+def task_strata(sim: Half, real: Half, tasks: dict[int, str]) -> Strata:
+    """One stratum a task: what only one side was tried on is off-support."""
+    return Strata(("task",), _count(sim, real, [lambda cell: tasks[cell.task_id]]))
+
+
+def condition_strata(sim: Half, real: Half) -> Strata:
+    """Conditions that both sides report, crossed one after the other, the most telling first."""
+    shared = sorted(_reported(sim) & _reported(real))
+    tables = {name: _count(sim, real, [_level(name)]) for name in shared}
+    names = sorted(shared, key=lambda name: (-_weight(tables[name].values()), name))
+    both = {name: {key[0] for key, c in tables[name].items() if c[1] and c[3]} for name in names}
+    crossed: list[str] = []
+    left_out: list[str] = []
+    for name in names:
+        tried = [*crossed, name]
+        if len(tried) <= MOST_CROSSED and _hole(sim, real, tried, both) <= LARGEST_HOLE:
+            crossed = tried
+        else:
+            left_out.append(name)
+    return Strata(tuple(crossed), _count(sim, real, [_level(name) for name in crossed]), tuple(left_out))
+
+
+def level_counts(sim: Half, real: Half) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """(condition, level) → (successes and episodes in sim, then in real), of every condition a side reports."""
+    return _levels(sim, real, [(name,) for name in sorted(_reported(sim) | _reported(real))])
+
+
+def pair_counts(sim: Half, real: Half, names: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """The same for each two of the named conditions, written "lighting × object" and "dim × glass"."""
+    return _levels(sim, real, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
+
+
+def _levels(
+    sim: Half, real: Half, groups: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    found = {}
+    for group in groups:
+        for key, c in _count(sim, real, [_level(name) for name in group]).items():
+            found[" × ".join(group), " × ".join(key)] = (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
+    return found
+
+
+def _level(name: str) -> Level:
+    return lambda cell: cell.cell.levels.get(name, MISSING)
+
+
+def _reported(half: Half) -> set[str]:
+    return {name for cell in half.cells if cell.successes + cell.failures for name in cell.cell.levels}
+
+
+def _count(sim: Half, real: Half, levels: Sequence[Level]) -> dict[Key, Counts]:
+    sums: dict[Key, list[int]] = {}
+    for place, half in ((0, sim), (2, real)):
+        for cell in half.cells:
+            n = cell.successes + cell.failures
+            if n:
+                total = sums.setdefault(tuple(level(cell) for level in levels), [0, 0, 0, 0])
+                total[place] += cell.successes
+                total[place + 1] += n
+    return {key: (c[0], c[1], c[2], c[3]) for key, c in sums.items()}
+
+
+def _weight(table: Iterable[Counts]) -> float:
+    """How much a condition tells: the spread of shares between sides plus the spread of success between levels."""
+    rows = list(table)
+    n_sim, n_real = sum(c[1] for c in rows), sum(c[3] for c in rows)
+    rate = sum(c[0] + c[2] for c in rows) / (n_sim + n_real)
+    shares = sum(abs(c[1] / n_sim - c[3] / n_real) for c in rows) / 2
+    rates = sum(abs(c[0] + c[2] - rate * (c[1] + c[3])) for c in rows) / (n_sim + n_real)
+    return shares + rates
+
+
+def _hole(sim: Half, real: Half, names: Sequence[str], both: dict[str, set[str]]) -> float:
+    """The larger side's share of episodes in combinations that the other side lacks though it has each level."""
+    table = _count(sim, real, [_level(name) for name in names])
+    inside = [
+        (c[1], c[3])
+        for key, c in table.items()
+        if all(level in both[name] for name, level in zip(names, key, strict=True))
+    ]
+    holes = (sum(n for n, m in inside if not m), sum(m for n, m in inside if not n))
+    totals = (sum(n for n, _ in inside), sum(m for _, m in inside))
+    return max(hole / total if total else 0.0 for hole, total in zip(holes, totals, strict=True))

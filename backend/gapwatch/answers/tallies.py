@@ -1,0 +1,26 @@
+"""Counts of many sources at once: by month where everything is asked, else exact to window and cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from gapwatch.store import sides
+from gapwatch.store.sides import BucketCount, CellCount, CellFilter, Scope, Window
+
+ALL_TIME = Window(None, None)
+Tally = BucketCount | CellCount
+
+
+def tallies(
+    connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter
+) -> Sequence[Tally]:
+    """Months are few rows and hold every episode once; they know no cells, and a window may begin within one."""
+    if window == ALL_TIME and wanted.is_open:
+        return sides.bucket_counts(connection, project_id, scope, window, "month")
+    return sides.cell_counts(connection, project_id, scope, window)
+
+
+def matching(counts: Sequence[Tally], wanted: CellFilter) -> list[Tally]:
+    return [count for count in counts if count.cell is None or wanted.matches(count.cell)]

@@ -1,0 +1,143 @@
+"""Is it getting worse: the real success rate step by step beside the baseline, and where it changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+
+from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.days import onset_of
+from gapwatch.answers.drop import SideValue, side_value
+from gapwatch.answers.question import Tier
+from gapwatch.errors import Fault, Invalid
+from gapwatch.statistics.rates import wilson
+from gapwatch.store import directory, sides
+from gapwatch.store.sides import BucketCount, Window
+
+# So many steps are still readable as a line.
+MOST_STEPS = 400
+MOST_HOURS = timedelta(days=31)
+FEW_DAYS = timedelta(days=4)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One hour, day or month of one policy version. `current` is the version that the deployment runs now."""
+
+    at: datetime
+    version: str
+    current: bool
+    n: int
+    successes: int
+    value: float | None
+    interval: Interval | None
+    drop: float | None
+    aborted: int
+    abandoned: int
+
+
+@dataclass(frozen=True)
+class ChangePoint:
+    """Where success fell for good; the change lies on one of the plausible days with 95 % confidence."""
+
+    day: date
+    plausible: tuple[date, date] | None
+    change: float | None
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrendAnswer(Answer):
+    metric: str
+    tier: Tier
+    sim: SideValue
+    steps: tuple[Step, ...]
+    change_points: tuple[ChangePoint, ...]
+    method: str
+
+
+def answer_trend(comparison: Comparison) -> TrendAnswer:
+    real, subject, question = comparison.real, comparison.subject, comparison.question
+    filtered = not question.wanted.is_open
+    asked = question.tier
+    if asked == "hour" and filtered:
+        message = "Hours are not counted apart for conditions, robots, sites or stages; ask for days."
+        raise Invalid(message, errors=[Fault(pointer="/query/tier", code="not-filterable", message=message)])
+    window = real.window
+    tier: Tier = asked or _finest(window, question.now, filtered)
+    if tier == "hour":
+        until = window.until or question.now
+        window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
+    versions = directory.policies(comparison.connection, comparison.project_id, subject.policy)
+    scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
+    buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
+    kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
+    steps = _steps(comparison, kept, versions, by_month=False)
+    if asked is None and tier == "day" and len(steps) > MOST_STEPS:
+        tier, steps = "month", _steps(comparison, kept, versions, by_month=True)
+    changes = _changes(comparison, kept, versions) if tier != "hour" else ()
+    return TrendAnswer(
+        **comparison.told(),
+        metric="success",
+        tier=tier,
+        sim=side_value(comparison.sim, real),
+        steps=steps,
+        change_points=changes,
+        method="wilson per step; change points by binomial models of the days",
+    )
+
+
+def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
+    if window.since is None:
+        return "day"
+    span = (window.until or now) - window.since
+    if span <= FEW_DAYS and not filtered:
+        return "hour"
+    return "day" if span <= timedelta(days=MOST_STEPS) else "month"
+
+
+def _steps(
+    comparison: Comparison, buckets: list[BucketCount], versions: dict[int, str], *, by_month: bool
+) -> tuple[Step, ...]:
+    sim = comparison.sim
+    base = sim.successes / sim.n if sim.n else None
+
+    def place(bucket: BucketCount) -> tuple[datetime, int]:
+        at = bucket.bucket_at.astimezone(UTC)
+        return (at.replace(day=1) if by_month else at), bucket.policy_id
+
+    steps = []
+    for (at, policy_id), group in groupby(sorted(buckets, key=place), key=place):
+        rows = list(group)
+        k, n = sum(row.successes for row in rows), sum(row.successes + row.failures for row in rows)
+        current = policy_id == comparison.subject.policy_id
+        value = k / n if n else None
+        drop = base - value if current and base is not None and value is not None else None
+        steps.append(
+            Step(
+                at,
+                versions[policy_id],
+                current,
+                n,
+                k,
+                value,
+                wilson(k, n) if n else None,
+                drop,
+                sum(row.aborted for row in rows),
+                sum(row.abandoned for row in rows),
+            )
+        )
+    return tuple(steps)
+
+
+def _changes(
+    comparison: Comparison, buckets: list[BucketCount], versions: dict[int, str]
+) -> tuple[ChangePoint, ...]:
+    found, _ = onset_of(buckets, versions, comparison.sim.successes, comparison.sim.n)
+    if found.change_day is None or found.verdict not in ("step_change", "release_regression"):
+        return ()
+    plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
+    return (ChangePoint(found.change_day, plausible, found.change, found.verdict, found.reason),)

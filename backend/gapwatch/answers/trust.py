@@ -1,0 +1,231 @@
+"""Can a simulator be believed: its ranking of policies beside reality's, and what believing it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from gapwatch.answers.answer import Caution, Interval, SimulatorCount, Span
+from gapwatch.answers.baselines import on_sim
+from gapwatch.answers.metric_drop import direction_of
+from gapwatch.answers.question import Question
+from gapwatch.answers.tallies import Tally, matching, tallies
+from gapwatch.errors import Fault, Invalid, NotFound
+from gapwatch.statistics.sketches import Moments
+from gapwatch.statistics.trust import PolicyPoint, simulator_trust
+from gapwatch.store import directory, sides
+from gapwatch.store.sides import Scope
+
+# For metrics other than success each policy is read by itself; so many, the most tried first.
+MOST_POLICIES = 20
+
+
+@dataclass(frozen=True)
+class TrustedPolicy:
+    """One policy version on both sides, over the tasks that both have tried, in the real mix of tasks."""
+
+    policy: str
+    version: str
+    sim: float
+    real: float
+    n_sim: int
+    n_real: int
+    tasks: int
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The measures without one policy."""
+
+    policy: str
+    pearson: float | None
+    mmrv: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustAnswer:
+    simulator: str
+    version: str
+    alternatives: tuple[SimulatorCount, ...]
+    metric: str
+    task: str | None
+    window: Span
+    filter: Mapping[str, Any]
+    policies: tuple[TrustedPolicy, ...]
+    n_policies: int
+    pearson: float | None
+    spearman: float | None
+    mmrv: float | None
+    interval: Interval | None
+    mmrv_interval: Interval | None
+    leave_one_out: tuple[LeftOut, ...]
+    largest_change: float | None
+    fragile: bool
+    regret: float | None
+    convention: str
+    verdict: str
+    warnings: tuple[Caution, ...]
+    reason: str | None
+    method: str
+
+
+def answer_trust(
+    connection: Connection, project_id: int, name: str, version: str | None, task: str | None, question: Question
+) -> TrustAnswer:
+    known = directory.simulators(connection, project_id)
+    ids = {i: pair for i, pair in known.items() if pair[0] == name and version in (None, pair[1])}
+    if not ids:
+        raise NotFound("There is no simulator with this name and version.")
+    task_ids = _task_ids(connection, project_id, task)
+    policies = directory.policy_versions(connection, project_id)
+    sim_scope = Scope("sim", tuple(policies), task_ids, tuple(ids))
+    in_sim = _read(connection, project_id, sim_scope, question)
+    sizes = {i: sum(b.successes + b.failures for b in in_sim if b.source_id == i) for i in ids}
+    chosen = max(ids, key=lambda i: (sizes[i], i))
+    sim = _table(bucket for bucket in in_sim if bucket.source_id == chosen)
+    tried = tuple({policy_id for policy_id, _ in sim})
+    in_real = _read(connection, project_id, Scope("real", tried, task_ids), question) if tried else []
+    real = _table(in_real)
+    found = [
+        point
+        for policy_id in sorted(tried)
+        if (point := _point(policies[policy_id], policy_id, sim, real)) is not None
+    ]
+    better = "higher"
+    if question.metric != "success":
+        options = directory.project_options(connection, project_id)
+        better = direction_of(options, question.metric)[0]
+        of_names = {policies[policy_id]: policy_id for policy_id in tried}
+        found = _by_metric(connection, project_id, question, found, of_names, task_ids, chosen)
+    return _told(
+        known[chosen], [(known[i], n) for i, n in sizes.items() if i != chosen], task, question, found, better
+    )
+
+
+def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> list[Tally]:
+    """Robot, site and stage do not restrict sim where its episodes name none."""
+    counts = tallies(connection, project_id, scope, question.window, question.wanted)
+    wanted = question.wanted
+    if scope.domain == "sim":
+        wanted = on_sim(wanted, (count.cell for count in counts if count.cell is not None))
+    return matching(counts, wanted)
+
+
+def _task_ids(connection: Connection, project_id: int, task: str | None) -> tuple[int, ...] | None:
+    if task is None:
+        return None
+    found = tuple(i for i, name in directory.tasks(connection, project_id).items() if name == task)
+    if not found:
+        message = "There is no task with this name."
+        raise Invalid(message, errors=[Fault(pointer="/query/task", code="unknown-task", message=message)])
+    return found
+
+
+def _table(buckets: Iterable[Tally]) -> dict[tuple[int, int], tuple[int, int]]:
+    """(policy, task) → (successes, episodes)."""
+    table: dict[tuple[int, int], tuple[int, int]] = {}
+    for bucket in buckets:
+        key = (bucket.policy_id, bucket.task_id)
+        k, n = table.get(key, (0, 0))
+        table[key] = (k + bucket.successes, n + bucket.successes + bucket.failures)
+    return {key: counts for key, counts in table.items() if counts[1]}
+
+
+def _point(
+    policy: tuple[str, str],
+    policy_id: int,
+    sim: Mapping[tuple[int, int], tuple[int, int]],
+    real: Mapping[tuple[int, int], tuple[int, int]],
+) -> TrustedPolicy | None:
+    """Tasks that one side alone tried say nothing of the ranking; sim's rates are taken in the real mix."""
+    tasks = [key for key in sim if key[0] == policy_id and key in real]
+    if not tasks:
+        return None
+    n_real, n_sim = sum(real[key][1] for key in tasks), sum(sim[key][1] for key in tasks)
+    rate = sum(real[key][0] for key in tasks) / n_real
+    in_sim = sum(real[key][1] * sim[key][0] / sim[key][1] for key in tasks) / n_real
+    return TrustedPolicy(*policy, in_sim, rate, n_sim, n_real, len(tasks))
+
+
+def _by_metric(
+    connection: Connection,
+    project_id: int,
+    question: Question,
+    found: list[TrustedPolicy],
+    ids: Mapping[tuple[str, str], int],
+    task_ids: tuple[int, ...] | None,
+    simulator_id: int,
+) -> list[TrustedPolicy]:
+    """The same policies by the mean of another metric, over all tasks together."""
+    points = []
+    for point in sorted(found, key=lambda p: -min(p.n_sim, p.n_real))[:MOST_POLICIES]:
+        policy_id = ids[point.policy, point.version]
+        means = []
+        for scope in (
+            Scope("sim", (policy_id,), task_ids, (simulator_id,)),
+            Scope("real", (policy_id,), task_ids),
+        ):
+            rollups = sides.value_rollups(connection, project_id, scope, question.window, "metric")
+            together = Moments()
+            for rollup in rollups.get(question.metric, {}).values():
+                together = together + rollup.moments
+            means.append(together)
+        in_sim, in_real = means
+        if in_sim.mean is not None and in_real.mean is not None:
+            points.append(
+                TrustedPolicy(
+                    point.policy, point.version, in_sim.mean, in_real.mean, in_sim.n, in_real.n, point.tasks
+                )
+            )
+    return sorted(points, key=lambda point: (point.policy, point.version))
+
+
+def _told(
+    simulator: tuple[str, str],
+    others: list[tuple[tuple[str, str], int]],
+    task: str | None,
+    question: Question,
+    found: list[TrustedPolicy],
+    better: str,
+) -> TrustAnswer:
+    # Less is better: with both signs turned the ranking, and so the regret, is right again.
+    sign = 1.0 if better == "higher" else -1.0
+    made = simulator_trust(
+        [PolicyPoint(f"{p.policy}@{p.version}", sign * p.sim, sign * p.real, p.n_sim, p.n_real) for p in found]
+    )
+    names = len({p.policy for p in found})
+    warnings: tuple[Caution, ...] = ()
+    if names < len(found):
+        message = (
+            f"{len(found)} versions of {names} policies: versions of one policy resemble each other, "
+            "so the interval is narrower than it should be."
+        )
+        warnings = (Caution("versions-resemble", message),)
+    return TrustAnswer(
+        simulator=simulator[0],
+        version=simulator[1],
+        alternatives=tuple(SimulatorCount(*pair, n) for pair, n in sorted(others, key=lambda o: (-o[1], o[0]))),
+        metric=question.metric,
+        task=task,
+        window=Span(question.window.since, question.window.until),
+        filter=question.given,
+        policies=tuple(found),
+        n_policies=len(found),
+        pearson=made.pearson,
+        spearman=made.spearman,
+        mmrv=made.mmrv,
+        interval=made.pearson_interval,
+        mmrv_interval=made.mmrv_interval,
+        leave_one_out=tuple(LeftOut(one.policy, one.pearson, one.mmrv) for one in made.leave_one_out),
+        largest_change=made.largest_change,
+        fragile=made.fragile,
+        regret=made.regret,
+        convention=made.convention,
+        verdict=made.verdict,
+        warnings=warnings,
+        reason=made.reason,
+        method="Fisher's interval of Pearson; MMRV's from redrawn rates",
+    )

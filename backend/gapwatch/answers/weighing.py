@@ -1,0 +1,155 @@
+"""Failed episodes of a side into a side of the ledger, with the rows that stand behind each category."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from gapwatch.answers.half import Half
+from gapwatch.levels import MISSING
+from gapwatch.statistics import ledger
+from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
+from gapwatch.statistics.evidence import Weights, batch_of, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.sketches import Sketch
+from gapwatch.store.sides import FailedRow
+from gapwatch.taxonomy import Taxonomy
+
+Suspects = Collection[tuple[str, Level]]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the record is held against: the project's words, what is usual in sim, and where real fails more."""
+
+    taxonomy: Taxonomy
+    usual: Mapping[str, UsualRange]
+    suspects: Suspects
+
+
+@dataclass(frozen=True)
+class Behind:
+    """One failed episode behind a category, with its share and the sentences that say why."""
+
+    id: str
+    weight: float
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """`rows` are the episodes that were read, `records` what they say, and `side` what the ledger takes."""
+
+    side: ledger.Side
+    rows: Sequence[FailedRow]
+    records: Sequence[FailedEpisode]
+    counts: Sequence[float]
+    weights: Weights
+
+    def episodes_of(self, category: str) -> int:
+        """How many failed episodes carry some weight of it."""
+        shares = self.weights.of(category)
+        return round(sum(count for count, share in zip(self.counts, shares, strict=True) if share > 0))
+
+    def behind(self, category: str, evidence: Evidence, most: int) -> tuple[Behind, ...]:
+        """The episodes with the largest share first, the newest of equals first."""
+        shares = self.weights.of(category)[: len(self.rows)]
+        order = sorted(range(len(self.rows)), key=lambda i: (-shares[i], -self.rows[i].started_at.timestamp()))
+        found = []
+        for place in order[:most]:
+            if shares[place] <= 0:
+                break
+            lines = attribute(self.records[place], evidence.taxonomy, evidence.usual, evidence.suspects).evidence
+            why = tuple(line.sentence for line in lines if category in line.categories)
+            found.append(Behind(self.rows[place].id, float(shares[place]), why))
+        return tuple(found)
+
+
+def usual_of(sim: Half, real: Half) -> dict[str, UsualRange]:
+    """What each signal is like in sim successes, and how far values outside can be blamed."""
+    return usual_ranges(
+        _sketches(sim, "success"),
+        sim_failures=_sketches(sim, "failure"),
+        real_successes=_sketches(real, "success"),
+        real_failures=_sketches(real, "failure"),
+    )
+
+
+def weigh_half(half: Half, evidence: Evidence) -> Weighed:
+    rows, counts = half.failed, _counts(half)
+    names = {name for name, _ in evidence.suspects}
+    records = [
+        FailedEpisode(
+            row.signature.category,
+            row.signature.labels,
+            row.signature.phase,
+            row.signals,
+            {name: row.cell.levels.get(name, MISSING) for name in names},
+        )
+        for row in rows
+    ]
+    sessions: list[str | None] = [row.session for row in rows]
+    if len(rows) < half.failures:
+        unread, more = _unread(half)
+        records, counts = [*records, *unread], [*counts, *more]
+        sessions += [None] * len(unread)
+    batch = batch_of(records, counts, sessions)
+    weights = weigh(batch, evidence.taxonomy, evidence.usual, evidence.suspects)
+    side = ledger_side(half.n, half.failures, batch, weights, _sittings(half))
+    return Weighed(side, rows, records, counts, weights)
+
+
+def _counts(half: Half) -> list[float]:
+    """How many failures each row stands for, so that they add up to the failures of the cells.
+
+    Where not all failures were read, what was said of all of them (phase, labels, category) is known exactly from
+    the rollups: rows of one signature share its count. What signals say of them is then a sample.
+    """
+    rows = half.failed
+    if len(rows) >= half.failures:
+        total = sum(row.stands_for for row in rows)
+        return [row.stands_for * half.failures / total for row in rows]
+    read = Counter(row.signature for row in rows)
+    said: Counter[object] = Counter()
+    for count in half.failure_counts:
+        said[count.signature] += count.failures
+    scale = half.failures / max(1, said.total())
+    return [said[row.signature] * scale / read[row.signature] for row in rows]
+
+
+def _unread(half: Half) -> tuple[list[FailedEpisode], list[float]]:
+    """One record a signature of which no episode was read."""
+    read = {row.signature for row in half.failed}
+    said: dict[FailedEpisode, float] = {}
+    scale = half.failures / max(1, sum(count.failures for count in half.failure_counts))
+    for count in half.failure_counts:
+        if count.signature not in read:
+            record = FailedEpisode(count.signature.category, count.signature.labels, count.signature.phase)
+            said[record] = said.get(record, 0.0) + count.failures * scale
+    return list(said), list(said.values())
+
+
+def _sittings(half: Half) -> dict[str, tuple[int, int]]:
+    """Episodes and failures of each session, for intervals that know of sittings.
+
+    Only where every failure was read: a row that stands for ten would put ten failures into one sitting.
+    """
+    if len(half.failed) < half.failures:
+        return {}
+    merged: dict[str, tuple[int, int]] = {}
+    for session in half.sessions:
+        episodes, failures = merged.get(session.session, (0, 0))
+        merged[session.session] = (
+            episodes + session.successes + session.failures,
+            failures + session.failures,
+        )
+    return merged
+
+
+def _sketches(half: Half, outcome: str) -> dict[str, Sketch]:
+    return {
+        name: rollup.sketch
+        for name, outcomes in half.signals.items()
+        for found, rollup in outcomes.items()
+        if found == outcome
+    }
