@@ -185,6 +185,14 @@ PATTERN_ORDER = (
 )  # fmt: skip
 
 Overrides = Mapping[str, Mapping[str, str | Sequence[str] | None]]
+# What a robot did or came to, rather than what it met: a heavy object slips, a late loop tracks badly, a dim image
+# is unlike the training data. Where a signal of what was met explains a failure, these say nothing more.
+SYMPTOMS = (
+    "*force*", "*slip*", "*impact*", "*contact*", "*grip*", "*detection*", "*confidence*", "*tracking*",
+    "*saturat*", "*near_limit*", "*torque*", "*current*", "*motor*", "*clip*", "*trajectory_error*", "*overshoot*",
+    "*power_ratio*", "*energy*", "*pose_error*", "ood", "ood_*", "*_ood*", "*recover*", "*retries*", "*replan*",
+    "*uncertainty*", "*entropy*", "*embedding*",
+)  # fmt: skip
 _SEPARATORS = re.compile(r"[\s./:-]+")
 
 
@@ -200,7 +208,16 @@ class Taxonomy:
             if kind not in KINDS:
                 raise ValueError(f"{kind} is not one of {', '.join(KINDS)}")
             self._own[kind] = _Words([(word, _known(value)) for word, value in words.items()])
+        self._symptoms: dict[str, bool] = {}
         self._found: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
+
+    def is_symptom(self, signal: str) -> bool:
+        """Whether a signal tells what came of a cause rather than a cause."""
+        if signal not in self._symptoms:
+            if len(self._symptoms) >= MOST_REMEMBERED:
+                self._symptoms.clear()
+            self._symptoms[signal] = _SYMPTOM_WORDS.find(_plain(signal)) is not None
+        return self._symptoms[signal]
 
     def categories_of(self, kind: Kind, name: str) -> tuple[str, ...]:
         """The categories that this phase, label, condition or signal points to; usually one, often none."""
@@ -248,3 +265,4 @@ _DEFAULT_WORDS = {
     kind: _Words([(word, (name,)) for name in PATTERN_ORDER for word in getattr(BY_ID[name], kind).split()])
     for kind in KINDS
 }
+_SYMPTOM_WORDS = _Words([(word, ()) for word in SYMPTOMS])

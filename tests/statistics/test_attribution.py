@@ -14,6 +14,7 @@ USUAL = {
     "peak_force_n": FORCE,
     "mean_force_n": FORCE,
     "image_brightness": UsualRange(low=0.4, median=0.6, high=0.8, n=400),
+    "camera_latency_ms": UsualRange(low=4, median=5, high=6, n=50),
     "loop_latency_ms_p95": UsualRange(low=4, median=5, high=6, n=20),
 }
 
@@ -33,18 +34,26 @@ USUAL = {
         (FailedEpisode(signals={"peak_force_n": 24}), {"unattributed": 1}),
         (
             FailedEpisode(signals={"peak_force_n": 99, "mean_force_n": 99, "image_brightness": 0.1}),
-            {"contact_dynamics": 0.4, "visual": 0.4, "unattributed": 0.2},
+            {"visual": 0.8, "contact_dynamics": 0.16, "unattributed": 0.04},
+        ),
+        (
+            FailedEpisode(signals={"camera_latency_ms": 99, "image_brightness": 0.1}),
+            {"latency_timing": 0.4, "visual": 0.4, "unattributed": 0.2},
         ),
         (
             FailedEpisode(phase="grasp", signals={"image_brightness": 0.1}),
-            {"contact_dynamics": 1 / 1.8, "visual": 0.8 / 1.8},
+            {"visual": 0.8, "contact_dynamics": 0.2},
         ),
         (FailedEpisode(signals={"loop_latency_ms_p95": 900, "unheard_of": 1}), {"unattributed": 1}),
         (FailedEpisode(conditions={"lighting": "dim"}), {"visual": 0.5, "unattributed": 0.5}),
         (FailedEpisode(conditions={"lighting": "bright"}), {"unattributed": 1}),
         (
             FailedEpisode(phase="lift", conditions={"object": "glass", "lighting": "dim"}),
-            {"contact_dynamics": 2 / 3, "object_property": 1 / 6, "visual": 1 / 6},
+            {"contact_dynamics": 1 / 2, "object_property": 1 / 4, "visual": 1 / 4},
+        ),
+        (
+            FailedEpisode(phase="lift", signals={"image_brightness": 0.35}, conditions={"lighting": "dim"}),
+            {"visual": 0.4 + 0.3, "contact_dynamics": 0.3},
         ),
     ],
 )
@@ -67,9 +76,18 @@ def test_the_page_is_told_why():
 def test_a_signal_that_never_moves_in_sim_is_unusual_at_any_other_value():
     still = UsualRange(low=0, median=0, high=0, n=1000)
     assert unusual(0, still) is None
-    assert unusual(3, still) == (1, "above")
-    assert unusual(-0.001, still) == (1, "below")
+    assert unusual(3, still) == (0.8, "above")
+    assert unusual(-0.001, still) == (0.8, "below")
     assert unusual(9, UsualRange(0, 0, 0, n=49)) is None
+
+
+def test_a_value_weighs_as_much_as_it_can_be_blamed_for():
+    usual = {"image_brightness": UsualRange(low=0.4, median=0.6, high=0.8, n=400, above=0.25, below=0)}
+    bright, dark = (FailedEpisode(phase="lift", signals={"image_brightness": x}) for x in (2, 0.01))
+    assert attribute(bright, TAXONOMY, usual).weights == {"visual": 0.25, "contact_dynamics": 0.75}
+    found = attribute(dark, TAXONOMY, usual)
+    assert found.weights == {"contact_dynamics": 1}
+    assert str(found.evidence[0]) == "signal image_brightness 0.01 is below 99 % of sim successes → visual"
 
 
 def test_a_project_may_trust_a_phase_less():

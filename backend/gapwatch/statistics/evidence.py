@@ -21,6 +21,7 @@ from gapwatch.statistics.attribution import (
     Strengths,
     UsualRange,
 )
+from gapwatch.statistics.blame import Outcomes, blame
 from gapwatch.statistics.ledger import Session, Side
 from gapwatch.statistics.signals import shape_of
 from gapwatch.statistics.sketches import Sketch
@@ -97,20 +98,32 @@ def batch_of(
     )
 
 
-def usual_ranges(sim_successes: Mapping[str, Sketch | ArrayLike]) -> dict[str, UsualRange]:
+def usual_ranges(
+    sim_successes: Mapping[str, Sketch | ArrayLike],
+    *,
+    sim_failures: Mapping[str, Sketch | ArrayLike] | None = None,
+    real_successes: Mapping[str, Sketch | ArrayLike] | None = None,
+    real_failures: Mapping[str, Sketch | ArrayLike] | None = None,
+) -> dict[str, UsualRange]:
     """Each signal's 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
 
-    Signals of fewer than 50 successes are left out: so few do not show what is usual.
+    With the other three, unusual values have the credit of `blame.blame`; without them, all credit. Signals of
+    fewer than 50 sim successes are left out: so few do not show what is usual.
     """
     ranges = {}
     for name, data in sim_successes.items():
         shape = shape_of(data)
-        if shape.n >= FEWEST_SUCCESSES:
-            places = np.searchsorted(
-                np.cumsum(shape.counts), np.floor(np.array(QUANTILES) * (shape.n - 1)), "right"
-            )
-            low, median, high = (float(shape.values[place]) for place in places)
+        if shape.n < FEWEST_SUCCESSES:
+            continue
+        places = np.searchsorted(np.cumsum(shape.counts), np.floor(np.array(QUANTILES) * (shape.n - 1)), "right")
+        low, median, high = (float(shape.values[place]) for place in places)
+        if sim_failures is None or real_successes is None or real_failures is None:
             ranges[name] = UsualRange(low, median, high, int(shape.n))
+            continue
+        sim = Outcomes(shape, shape_of(sim_failures.get(name, ())))
+        real = Outcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
+        above, below = (blame(low, median, high, sim, real, side) for side in ("above", "below"))
+        ranges[name] = UsualRange(low, median, high, int(shape.n), above=above, below=below)
     return ranges
 
 
@@ -133,14 +146,7 @@ def weigh(
     labelled = _add_labels(claims, batch, taxonomy, column, strengths.label)
     free: list[int] = np.flatnonzero(~labelled).tolist()
     if free:
-        rest = np.zeros((len(free), len(names)), dtype=np.int64)
-        _add_phases(rest, [batch.phase[row] for row in free], taxonomy, column, int(UNIT * strengths.phase))
-        signals = {name: values[free] for name, values in batch.signals.items()}
-        _add_signals(rest, signals, taxonomy, column, usual or {}, int(UNIT * strengths.signal))
-        levels = {name: [batch.conditions[name][row] for row in free] for name in {n for n, _ in suspects}
-                  if name in batch.conditions}  # fmt: skip
-        _add_conditions(rest, levels, taxonomy, column, suspects, int(UNIT * strengths.condition))
-        claims[free] = rest
+        claims[free] = _seen(batch, free, taxonomy, column, usual or {}, suspects, strengths)
     parts = _whole_parts(claims, names)
     for row, category in enumerate(batch.category):
         if category is not None:
@@ -220,17 +226,26 @@ def _label_claims(
     return claims
 
 
-def _add_phases(
-    claims: Units, phases: Sequence[str | None], taxonomy: Taxonomy, column: Mapping[str, int], most: int
-) -> None:
-    rows: dict[str, list[int]] = {}
-    for row, phase in enumerate(phases):
-        if phase is not None:
-            rows.setdefault(phase, []).append(row)
-    for phase, own in rows.items():
-        found = taxonomy.categories_of("phases", phase)
-        for category in found:
-            claims[own, column[category]] += most // len(found)
+def _seen(
+    batch: FailedBatch,
+    rows: list[int],
+    taxonomy: Taxonomy,
+    column: Mapping[str, int],
+    usual: Mapping[str, UsualRange],
+    suspects: Collection[tuple[str, Level]],
+    strengths: Strengths,
+) -> Units:
+    """The claims of what was seen: signals, then suspect levels of what is left, then the phase of the rest."""
+    claims = np.zeros((len(rows), len(column)), dtype=np.int64)
+    signals = {name: values[rows] for name, values in batch.signals.items() if name in usual}
+    left = UNIT - _add_signals(claims, signals, taxonomy, column, usual, int(UNIT * strengths.signal))
+    names = dict.fromkeys(name for name, _ in suspects if name in batch.conditions)
+    levels = {name: [batch.conditions[name][row] for row in rows] for name in names}
+    most = (left * strengths.condition).astype(np.int64)
+    left = left - _add_conditions(claims, levels, taxonomy, column, suspects, most)
+    most = (left * strengths.phase).astype(np.int64)
+    _add_phases(claims, [batch.phase[row] for row in rows], taxonomy, column, most)
+    return claims
 
 
 def _add_signals(
@@ -240,23 +255,32 @@ def _add_signals(
     column: Mapping[str, int],
     usual: Mapping[str, UsualRange],
     most: int,
-) -> None:
-    """The farthest signal of a set of categories speaks for it; together they claim as much as the farthest."""
-    farthest: dict[tuple[str, ...], Units] = {}
-    for name, values in signals.items():
-        found = taxonomy.categories_of("signals", name)
-        if found and name in usual:
-            far = far_out(values, usual[name])
-            farthest[found] = np.maximum(farthest[found], far) if found in farthest else far
-    if not farthest:
-        return
-    stack = np.array(list(farthest.values()))
-    total = np.maximum(stack.sum(axis=0), 1)
-    together = most * stack.max(axis=0) // UNIT
-    for found, far in farthest.items():
-        claim = together * far // total // len(found)
-        for category in found:
-            claims[:, column[category]] += claim
+) -> Units:
+    """The farthest signal of a set of categories speaks for it; together they claim as much as the farthest.
+
+    Symptoms share what causes leave. Returns what was claimed.
+    """
+    claimed = np.zeros(len(claims), dtype=np.int64)
+    left = np.full(len(claims), most, dtype=np.int64)
+    for is_symptom in (False, True):
+        farthest: dict[tuple[str, ...], Units] = {}
+        for name, values in signals.items():
+            found = taxonomy.categories_of("signals", name)
+            if found and taxonomy.is_symptom(name) is is_symptom:
+                far = far_out(values, usual[name])
+                farthest[found] = np.maximum(farthest[found], far) if found in farthest else far
+        if not farthest:
+            continue
+        stack = np.array(list(farthest.values()))
+        total = np.maximum(stack.sum(axis=0), 1)
+        together = left * stack.max(axis=0) // UNIT
+        for found, far in farthest.items():
+            claim = together * far // total
+            claimed += claim
+            for category in found:
+                claims[:, column[category]] += claim // len(found)
+        left = left - together
+    return claimed
 
 
 def far_out(values: Array, usual: UsualRange) -> Units:
@@ -283,19 +307,35 @@ def _add_conditions(
     taxonomy: Taxonomy,
     column: Mapping[str, int],
     suspects: Collection[tuple[str, Level]],
-    most: int,
-) -> None:
+    most: Units,
+) -> Units:
+    """Suspect levels share `most` equally. Returns what was claimed."""
     hits: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
-    for name, column_of_levels in levels.items():
+    for name, own in levels.items():
         found = taxonomy.categories_of("conditions", name)
         if found:
-            hits.append((found, np.array([(name, level) in suspects for level in column_of_levels], dtype=bool)))
+            hits.append((found, np.array([(name, level) in suspects for level in own], dtype=bool)))
     if not hits:
-        return
-    each = most // np.maximum(np.sum([hit for _, hit in hits], axis=0, dtype=np.int64), 1)
+        return np.zeros(len(claims), dtype=np.int64)
+    count = np.sum([hit for _, hit in hits], axis=0, dtype=np.int64)
+    each = most // np.maximum(count, 1)
     for found, hit in hits:
         for category in found:
             claims[hit, column[category]] += each[hit] // len(found)
+    return np.asarray(each * count)
+
+
+def _add_phases(
+    claims: Units, phases: Sequence[str | None], taxonomy: Taxonomy, column: Mapping[str, int], most: Units
+) -> None:
+    rows: dict[str, list[int]] = {}
+    for row, phase in enumerate(phases):
+        if phase is not None:
+            rows.setdefault(phase, []).append(row)
+    for phase, own in rows.items():
+        found = taxonomy.categories_of("phases", phase)
+        for category in found:
+            claims[own, column[category]] += most[own] // len(found)
 
 
 def _whole_parts(claims: Units, names: tuple[str, ...]) -> Units:
