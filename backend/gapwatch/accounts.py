@@ -1,11 +1,14 @@
-"""Making people and keys, for the command line and the demo."""
+"""Making people and keys, for the command line and the demo; and the link that makes the first person."""
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 from gapwatch.access.keys import new_key
 from gapwatch.access.passwords import hash_password
+from gapwatch.access.tokens import setup_token
+from gapwatch.settings import Settings
 from gapwatch.store import access
 from gapwatch.store.database import Database
 
@@ -47,3 +50,11 @@ def make_key(
         )
         access.audit(connection, project_id, ACTOR, "key.created", f"key/{key_id}", scope=scope)
     return fresh.secret
+
+
+def setup_link(database: Database, settings: Settings) -> str | None:
+    """Where the first admin is made, for a day; None once there is a user."""
+    with database.transaction() as connection:
+        if access.has_users(connection):
+            return None
+    return f"{settings.public_url}/set-up?token={setup_token(settings.server_secret(), int(time.time()))}"

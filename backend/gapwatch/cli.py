@@ -86,20 +86,16 @@ def _supervise(settings: Settings, when_ready: Any) -> None:
 
 
 def _say_ready(settings: Settings) -> None:
-    from gapwatch.store import access
+    from gapwatch.accounts import setup_link
     from gapwatch.store.database import Database
 
     click.echo(f"\n  Gapwatch is ready: {settings.public_url}\n")
     assert settings.database_url is not None  # noqa: S101 - the supervisor set it
     database = Database(settings.database_url)
-    with database.transaction() as connection:
-        if not access.has_users(connection):
-            click.echo(
-                "  Nobody can sign in yet. Make the first user with\n"
-                "  gapwatch user create --email YOU --password-stdin --project main --role admin"
-                f"{settings.data_dir_option}\n"
-            )
+    link = setup_link(database, settings)
     database.close()
+    if link is not None:
+        click.echo(f"  Nobody can sign in yet. Make the first admin, within a day, at\n  {link}\n")
 
 
 @main.command()

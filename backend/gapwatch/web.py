@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import socket
 
+import structlog
 import uvicorn
 
+from gapwatch.accounts import setup_link
 from gapwatch.app import make_app
+from gapwatch.errors import GapwatchError
 from gapwatch.protocol import BoundedProtocol
 from gapwatch.settings import Settings
+from gapwatch.store.database import Database
+
+log = structlog.get_logger()
 
 DRAIN_WITHIN_S = 30
 
 
 def run_web(settings: Settings, fd: int | None = None) -> None:
+    if fd is None:
+        # Under a supervisor, that one says it.
+        say_setup_link(settings)
     config = uvicorn.Config(
         make_app(settings),
         host=settings.host,
@@ -32,3 +41,18 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
     )
     sockets = None if fd is None else [socket.socket(fileno=fd)]
     uvicorn.Server(config).run(sockets=sockets)
+
+
+def say_setup_link(settings: Settings) -> None:
+    """A service without users is no use to anybody: say where the first admin is made."""
+    assert settings.database_url is not None  # noqa: S101 - the command line refuses to start without
+    database = Database(settings.database_url, pool_size=1)
+    try:
+        link = setup_link(database, settings)
+        if link is not None:
+            log.warning("nobody can sign in yet; make the first admin within a day", open=link)
+    except GapwatchError:
+        # The database is not up yet. Whoever restarts web later, or makes a user by command, is not lost.
+        log.warning("the database is not answering yet")
+    finally:
+        database.close()

@@ -5,8 +5,7 @@ def test_an_empty_fleet_shows_how_to_send_the_first_episode(service, person, pro
     with signed_in(service, person) as browser:
         page = browser.get("/").text
     assert "No episodes yet" in page
-    assert f"gapwatch key create --project {project.slug}" in page
-    assert f"{service.url}/api/v1/episodes" in page
+    assert f"curl {service.url}/api/v1/episodes" in page
 
 
 def test_each_deployment_shows_both_sides_with_interval_and_n(service, person, project):
@@ -21,16 +20,6 @@ def test_each_deployment_shows_both_sides_with_interval_and_n(service, person, p
     assert "30.8 %" in page
     assert "[25.5, 36.6] n 263" in page
     assert "[6.2, 16.0] n 148" in page
-
-
-def test_names_of_robots_and_tasks_stay_text(service, person, project):
-    bad = "<script>alert(1)</script>"
-    with project.client() as client:
-        client.post("/episodes", json=episode(task=bad, site=bad)).raise_for_status()
-    with signed_in(service, person) as browser:
-        page = wait_until(lambda: "berlin-line-3" in (text := browser.get("/").text) and text)
-    assert bad not in page
-    assert "&lt;script&gt;" in page
 
 
 def test_one_project_never_shows_another(service, service_database, person, project):

@@ -1,15 +1,37 @@
 import pytest
 
+from gapwatch.pages.static import Assets
 from gapwatch.pages.templates import FRONTEND, make_environment
 
 TEMPLATES = sorted(path.name for path in (FRONTEND / "templates").glob("*.html"))
+PAGES = [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"]
+
+
+@pytest.fixture(scope="module")
+def environment():
+    return make_environment(Assets(FRONTEND / "static"))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_every_template_compiles(name):
-    make_environment().get_template(name)
+def test_every_template_compiles(environment, name):
+    environment.get_template(name)
 
 
-@pytest.mark.parametrize("name", [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"])
-def test_every_page_has_a_title(name):
-    assert "title" in make_environment().get_template(name).blocks
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_has_a_title(environment, name):
+    assert "title" in environment.get_template(name).blocks
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_no_template_turns_escaping_off_or_runs_inline_script(name):
+    text = (FRONTEND / "templates" / name).read_text()
+    assert "| safe" not in text and "|safe" not in text and "autoescape" not in text
+    for tag in text.split("<script")[1:]:
+        opening = tag.split(">")[0]
+        assert 'src="{{ asset(' in opening or 'type="application/json"' in opening, opening
+    assert " onclick=" not in text and " onload=" not in text
+
+
+def test_own_scripts_stay_small():
+    lines = sum(len(path.read_text().splitlines()) for path in (FRONTEND / "static").glob("*.js"))
+    assert lines < 1500

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gapwatch.pages.frame import View, Visit
 from gapwatch.statistics.rates import wilson
+from gapwatch.store import fleet
 from gapwatch.store.fleet import DeploymentRow
 
 
@@ -32,13 +34,17 @@ class FleetEntry:
 
 @dataclass(frozen=True)
 class FleetPage:
-    project: str
-    role: str
-    email: str
-    csrf: str
     public_url: str
-    data_dir_option: str
     entries: list[FleetEntry]
+
+
+class Fleet:
+    def __init__(self, public_url: str) -> None:
+        self._public_url = public_url
+
+    def show(self, visit: Visit) -> View:
+        rows = fleet.deployments(visit.transaction, visit.project_id)
+        return View("fleet.html", FleetPage(self._public_url, [fleet_entry(row) for row in rows]))
 
 
 def fleet_entry(row: DeploymentRow) -> FleetEntry:

@@ -1,4 +1,4 @@
-"""Small HTML forms: read within bounds, last value of a repeated field wins."""
+"""Small HTML forms: read within bounds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,33 @@ from starlette.requests import Request
 from gapwatch.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
 
 LARGEST_FORM = 64 * 1024
+MOST_FIELDS = 500
 
 
-async def read_form(request: Request) -> dict[str, str]:
+class Form:
+    """What a person sent: one value a name, or all of them."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def one(self, name: str, otherwise: str = "") -> str:
+        """The last value of a field, as HTML's hidden defaults expect."""
+        return next((value for key, value in reversed(self._pairs) if key == name), otherwise)
+
+    def line(self, name: str, longest: int = 256) -> str:
+        """A value on one line, without the space around it."""
+        return " ".join(self.one(name).split())[:longest]
+
+    def many(self, name: str) -> list[str]:
+        return [value for key, value in self._pairs if key == name]
+
+    def number(self, name: str) -> int:
+        """A row's id; 0, which no row has, for anything else."""
+        text = self.one(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004
+
+
+async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("Send the form as application/x-www-form-urlencoded.")
@@ -21,9 +45,11 @@ async def read_form(request: Request) -> dict[str, str]:
         if len(body) > LARGEST_FORM:
             raise BodyTooLarge("The form is too large.")
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=100, errors="strict")
+        pairs = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"
+        )
     except (UnicodeDecodeError, ValueError):
         raise MalformedBody("The form cannot be read.") from None
     if any("\0" in part for pair in pairs for part in pair):
         raise MalformedBody("The form cannot be read.")
-    return dict(pairs)
+    return Form(pairs)

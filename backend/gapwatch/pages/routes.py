@@ -1,55 +1,105 @@
-"""The pages' addresses. Whoever is not signed in is sent to `/sign-in` and back."""
+"""The pages' addresses, and the role each needs: the one table of who may do what.
+
+`anybody` stands before the door, `person` is whoever is signed in, the rest are roles in a project.
+"""
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 
-from gapwatch.pages.fleet import FleetPage, fleet_entry
+from gapwatch.access.roles import Role
+from gapwatch.pages.account import Account, make_project, show_projects
+from gapwatch.pages.door import Door
+from gapwatch.pages.episode import Episode
+from gapwatch.pages.episodes import Episodes, Export
+from gapwatch.pages.fleet import Fleet
+from gapwatch.pages.joining import Joining
+from gapwatch.pages.live import show_live
+from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
+from gapwatch.pages.settings.keys import Keys
+from gapwatch.pages.settings.members import Members
+from gapwatch.pages.settings.quarantine import show_quarantine
+from gapwatch.pages.settings.start import show_settings
+from gapwatch.pages.settings.taxonomy import change_taxonomy, show_taxonomy
 from gapwatch.pages.signin import SignIn
-from gapwatch.pages.static import CachedFiles
-from gapwatch.pages.templates import FRONTEND, Pages
+from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
-from gapwatch.store import access, fleet
 from gapwatch.store.database import Database
+
+Who = Literal["anybody", "person"] | Role
+
+
+@dataclass(frozen=True)
+class Way:
+    """One address and method, and who may go there."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    who: Who
+    handler: Callable[..., Any]
 
 
 class PageRoutes:
-    def __init__(self, database: Database, pages: Pages, settings: Settings) -> None:
-        self._database = database
+    def __init__(
+        self,
+        database: Database,
+        pages: Pages,
+        settings: Settings,
+        *,
+        nudge: Callable[[], None],
+        export: Export,
+    ) -> None:
         self._pages = pages
-        self._settings = settings
-        self._sign_in = SignIn(database, pages, settings.public_url)
+        self._door = Door(database, pages, settings)
+        sign_in = SignIn(self._door)
+        joining = Joining(self._door, sign_in, settings.server_secret())
+        account = Account(self._door, sign_in)
+        keys = Keys(settings.server_secret(), settings.public_url)
+        members = Members(settings.public_url)
+        fleet = Fleet(settings.public_url)
+        episode = Episode(nudge)
+        self.table = (
+            Way("GET", "/sign-in", "anybody", sign_in.show),
+            Way("POST", "/sign-in", "anybody", sign_in.submit),
+            Way("GET", "/set-up", "anybody", joining.show_set_up),
+            Way("POST", "/set-up", "anybody", joining.set_up),
+            Way("GET", "/invitation", "anybody", joining.show_invitation),
+            Way("POST", "/invitation", "anybody", joining.accept_invitation),
+            Way("POST", "/sign-out", "person", sign_in.sign_out),
+            Way("GET", "/account", "person", account.show),
+            Way("POST", "/account", "person", account.change_password),
+            Way("GET", "/projects", "person", show_projects),
+            Way("POST", "/projects", "person", make_project),
+            Way("GET", "/live", "viewer", show_live),
+            Way("GET", "/", "viewer", fleet.show),
+            Way("GET", "/episodes", "viewer", Episodes(export).show),
+            Way("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
+            Way("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
+            Way("GET", "/settings", "viewer", show_settings),
+            Way("GET", "/settings/baselines", "viewer", show_baselines),
+            Way("POST", "/settings/baselines", "engineer", pin_baseline),
+            Way("GET", "/settings/taxonomy", "viewer", show_taxonomy),
+            Way("POST", "/settings/taxonomy", "admin", change_taxonomy),
+            Way("GET", "/settings/quarantine", "viewer", show_quarantine),
+            Way("GET", "/settings/members", "viewer", members.show),
+            Way("POST", "/settings/members", "admin", members.change),
+            Way("POST", "/settings/members/invite", "admin", members.invite),
+            Way("POST", "/settings/members/withdraw", "admin", members.withdraw),
+            Way("GET", "/settings/keys", "admin", keys.show),
+            Way("POST", "/settings/keys", "admin", keys.make),
+            Way("POST", "/settings/keys/revoke", "admin", keys.revoke),
+        )
 
     def routes(self) -> list[BaseRoute]:
-        return [
-            Route("/", self.fleet),
-            Route("/sign-in", self._sign_in.show, methods=["GET"]),
-            Route("/sign-in", self._sign_in.submit, methods=["POST"]),
-            Route("/sign-out", self._sign_in.sign_out, methods=["POST"]),
-            Mount("/static", CachedFiles(directory=FRONTEND / "static")),
-        ]
+        return [self._pages.assets.route(), *(self._route(way) for way in self.table)]
 
-    def fleet(self, request: Request) -> Response:
-        person = self._sign_in.who(request)
-        if person is None:
-            return RedirectResponse(f"/sign-in?to={quote(request.url.path)}", 303)
-        with self._database.transaction() as connection:
-            mine = access.memberships(connection, person.user_id)
-            if not mine:
-                return self._pages.render("no_project.html", email=person.email, csrf=person.csrf_token)
-            project = mine[0]
-            rows = fleet.deployments(connection, project.project_id)
-        page = FleetPage(
-            project=project.slug,
-            role=project.role,
-            email=person.email,
-            csrf=person.csrf_token,
-            public_url=self._settings.public_url,
-            data_dir_option=self._settings.data_dir_option,
-            entries=[fleet_entry(row) for row in rows],
-        )
-        return self._pages.render("fleet.html", page=page)
+    def _route(self, way: Way) -> Route:
+        if way.who == "anybody":
+            endpoint = self._door.for_anybody(way.handler)
+        else:
+            endpoint = self._door.for_role(None if way.who == "person" else way.who, way.handler)
+        return Route(way.path, endpoint, methods=[way.method])

@@ -1,112 +1,97 @@
-"""Signing in and out. Sessions live in the database; the browser holds a random token."""
+"""Signing in and out. Sessions live in the database; the browser holds a random token.
+
+Guessing is slowed by account and by address; what is counted is counted before the password is looked at.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import secrets
+import threading
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from gapwatch.access.passwords import is_password
-from gapwatch.errors import Forbidden
-from gapwatch.pages.forms import read_form
-from gapwatch.pages.templates import Pages
-from gapwatch.store import access
-from gapwatch.store.database import Database
+from gapwatch.errors import ServiceUnavailable
+from gapwatch.pages.door import Door
+from gapwatch.pages.forms import Form
+from gapwatch.pages.frame import Visit
+from gapwatch.pages.links import local_path
+from gapwatch.store import access, people
+
+# Failures within 15 minutes.
+MOST_OF_AN_ACCOUNT = 10
+MOST_OF_AN_ADDRESS = 100
+LOCKED_FOR_S = 15 * 60
+# A hash takes 64 MB and most of a core for a moment; more at once would starve the robots.
+HASHES_AT_ONCE = 2
+HASH_WITHIN_S = 10
+
+_hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
 @dataclass(frozen=True)
 class SignInPage:
-    failed: bool
+    problem: str
     to: str
+    has_users: bool
 
 
 class SignIn:
-    def __init__(self, database: Database, pages: Pages, public_url: str) -> None:
-        self._database = database
-        self._pages = pages
-        self._secure = public_url.startswith("https://")
-        # The __Host- prefix needs HTTPS; on plain HTTP a browser would drop such a cookie.
-        self._cookie = "__Host-gapwatch" if self._secure else "gapwatch"
+    def __init__(self, door: Door) -> None:
+        self._door = door
 
-    def who(self, request: Request) -> access.SignedIn | None:
-        token = request.cookies.get(self._cookie)
-        if not token:
-            return None
-        with self._database.transaction() as connection:
-            return access.find_session(connection, _hash(token))
+    def show(self, request: Request, _: Form) -> Response:
+        to = local_path(request.query_params.get("to"))
+        with self._door.database.transaction() as transaction:
+            has_users = access.has_users(transaction)
+        return self._door.pages.render("sign_in.html", page=SignInPage("", to, has_users))
 
-    def show(self, request: Request) -> Response:
-        return self._pages.render(
-            "sign_in.html", page=SignInPage(failed=False, to=_local(request.query_params.get("to")))
+    def submit(self, request: Request, form: Form) -> Response:
+        to, email = local_path(form.one("to")), form.line("email")
+        user_id, status = self.check(request, email, form.one("password"))
+        if user_id is not None:
+            with self._door.database.transaction() as transaction:
+                return self._door.open_session(transaction, user_id, to)
+        problem = (
+            "This address and password do not belong together."
+            if status == 401  # noqa: PLR2004
+            else "Too many attempts. Wait a quarter of an hour, then try again."
+        )
+        headers = {} if status == 401 else {"Retry-After": str(LOCKED_FOR_S)}  # noqa: PLR2004
+        return self._door.pages.render(
+            "sign_in.html", status, headers, page=SignInPage(problem, to, has_users=True)
         )
 
-    async def submit(self, request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
-        refuse_foreign_origin(request)
-        form = await read_form(request)
-        return await run_in_threadpool(self._sign_in, form)
-
-    def _sign_in(self, form: dict[str, str]) -> Response:
-        to = _local(form.get("to"))
-        with self._database.transaction() as connection:
-            found = access.find_user(connection, form.get("email", ""))
+    def check(self, request: Request, email: str, password: str) -> tuple[int | None, int]:
+        """The user whose password this is, or None and the status to answer with."""
+        address = request.client.host if request.client else ""
+        account, place = _subject("account", email.lower()), _subject("address", address)
+        with self._door.database.transaction() as transaction:
+            # Both are counted, and in one order, whatever the first says.
+            failures = people.count_attempt(transaction, account), people.count_attempt(transaction, place)
+            found = access.find_user(transaction, email)
+        if failures[0] > MOST_OF_AN_ACCOUNT or failures[1] > MOST_OF_AN_ADDRESS:
+            return None, 429
+        if not _hashing.acquire(timeout=HASH_WITHIN_S):
+            raise ServiceUnavailable("Many people are signing in; try again shortly.")
+        try:
             # Checked even for an unknown address, so that both answers take the same time.
-            if not is_password(form.get("password", ""), found[1] if found else None) or found is None:
-                return self._pages.render("sign_in.html", 401, page=SignInPage(failed=True, to=to))
-            token = secrets.token_urlsafe(32)
-            access.open_session(connection, found[0], _hash(token), secrets.token_urlsafe(24))
-        response = RedirectResponse(to, 303)
-        response.set_cookie(
-            self._cookie,
-            token,
-            max_age=90 * 86400,
-            path="/",
-            secure=self._secure,
-            httponly=True,
-            samesite="lax",
-        )
-        return response
+            right = is_password(password, found[1] if found else None)
+        finally:
+            _hashing.release()
+        if not right or found is None:
+            return None, 401
+        with self._door.database.transaction() as transaction:
+            people.forgive_attempt(transaction, account, all_of_them=True)
+            people.forgive_attempt(transaction, place, all_of_them=False)
+        return found[0], 200
 
-    async def sign_out(self, request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
-        refuse_foreign_origin(request)
-        form = await read_form(request)
-        return await run_in_threadpool(self._sign_out, request, form)
-
-    def _sign_out(self, request: Request, form: dict[str, str]) -> Response:
-        token = request.cookies.get(self._cookie, "")
-        with self._database.transaction() as connection:
-            session = access.find_session(connection, _hash(token))
-            if session is not None:
-                if not secrets.compare_digest(session.csrf_token, form.get("csrf", "")):
-                    raise Forbidden("The form is out of date; load the page again.")
-                access.close_session(connection, _hash(token))
-        response = RedirectResponse("/sign-in", 303)
-        response.delete_cookie(self._cookie, path="/", secure=self._secure, httponly=True, samesite="lax")
-        return response
+    def sign_out(self, visit: Visit) -> Response:
+        return self._door.close_session(visit.transaction, visit.request)
 
 
-def refuse_foreign_origin(request: Request) -> None:
-    """A form of another site cannot act for the person signed in here."""
-    origin = request.headers.get("origin")
-    site = request.headers.get("sec-fetch-site", "same-origin")
-    same = origin is None or urlsplit(origin).netloc == request.headers.get("host")
-    if not same or site not in {"same-origin", "none"}:
-        raise Forbidden("This form was sent from another site.")
-
-
-def _local(to: str | None) -> str:
-    """Where to go after signing in: only ever a path of ours."""
-    if not to or not to.startswith("/") or to.startswith(("//", "/\\")) or "\\" in to:
-        return "/"
-    return to
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
+def _subject(kind: str, name: str) -> bytes:
+    """Hashed: a password typed into the wrong field must not be kept in clear."""
+    return hashlib.sha256(f"{kind}:{name}".encode()).digest()

@@ -53,3 +53,10 @@ ORDER BY d.slug
 def deployments(connection: Connection, project_id: int) -> list[DeploymentRow]:
     rows = connection.execute(FLEET, {"project_id": project_id}).mappings()
     return [DeploymentRow(**row) for row in rows]
+
+
+def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
+    rows = connection.execute(
+        text("SELECT slug FROM deployments WHERE project_id = :p ORDER BY slug LIMIT 1000"), {"p": project_id}
+    )
+    return [row.slug for row in rows]

@@ -147,7 +147,7 @@ def drop_old_attempts(connection: Connection) -> None:
     connection.execute(text("DELETE FROM sign_in_attempts WHERE since < now() - interval '15 minutes'"))
 
 
-def _invitations() -> Select[tuple[int, int, str, str, str, str, datetime]]:
+def _invitations() -> Select[int, int, str, str, str, str, datetime]:
     return (
         select(
             Invitation.project_id,

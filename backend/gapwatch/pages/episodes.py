@@ -1,0 +1,118 @@
+"""`/episodes`: the stored episodes, newest first, with every filter in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.responses import Response, StreamingResponse
+
+from gapwatch.filters import EpisodeFilter
+from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.links import Links
+from gapwatch.pages.marks import read_mark, write_mark
+from gapwatch.statistics.attribution import FailedEpisode, attribute
+from gapwatch.store import episodes, fleet, options
+from gapwatch.taxonomy import UNATTRIBUTED, Taxonomy
+
+PAGE = 50
+
+# Every matching episode as a file, in pieces: wired in by the application.
+Export = Callable[[int, EpisodeFilter], Iterator[bytes]]
+
+
+@dataclass(frozen=True)
+class EpisodeEntry:
+    id: str
+    started_at: str
+    domain: str
+    outcome: str
+    deployment: str | None
+    policy: str
+    task: str
+    robot: str | None
+    # Where and how it failed, in the sender's words.
+    failed: str
+    note: str | None
+    # Where labels and phase point, heaviest first; what a person said stands alone.
+    categories: list[str]
+    by_person: bool
+    href: str
+
+
+@dataclass(frozen=True)
+class EpisodesPage:
+    entries: list[EpisodeEntry]
+    applied: list[Applied]
+    given: dict[str, list[str]]
+    problems: list[str]
+    newer: str | None
+    older: str | None
+    csv: str
+    deployments: list[str]
+
+
+class Episodes:
+    def __init__(self, export: Export) -> None:
+        self._export = export
+
+    def show(self, visit: Visit) -> View | Response:
+        asked = read_filter(visit.request, EpisodeFilter)
+        if visit.request.query_params.get("format") == "csv":
+            return self._csv(visit, asked.filter)
+        links = visit.frame.links
+        after = read_mark(visit.request.query_params.get("after"))
+        found, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
+        taxonomy = Taxonomy(options.project_options(visit.transaction, visit.project_id).get("taxonomy"))
+        page = EpisodesPage(
+            entries=[_entry(record, taxonomy, links, asked.given) for record in found],
+            applied=applied(links, ("episodes",), asked.given),
+            given=asked.given,
+            problems=asked.problems,
+            newer=links.to("episodes", **asked.given) if after else None,
+            older=links.to("episodes", **asked.given, after=write_mark(place)) if place else None,
+            csv=links.to("episodes", **asked.given, format="csv"),
+            deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+        )
+        return View("episodes.html", page, 422 if asked.problems else 200)
+
+    def _csv(self, visit: Visit, wanted: EpisodeFilter) -> Response:
+        name = f"episodes-{datetime.now(UTC):%Y-%m-%d}.csv"
+        return StreamingResponse(
+            self._export(visit.project_id, wanted),
+            media_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+
+def failed_in_words(failure: dict[str, Any]) -> str:
+    """lift: slip, lost_grip"""
+    labels = ", ".join(failure.get("labels") or [])
+    return ": ".join(part for part in (failure.get("phase"), labels) if part)
+
+
+def _entry(record: dict[str, Any], taxonomy: Taxonomy, links: Links, given: dict[str, list[str]]) -> EpisodeEntry:
+    failure = record.get("failure", {})
+    categories: list[str] = []
+    if record["outcome"] == "failure":
+        said = FailedEpisode(failure.get("category"), failure.get("labels") or (), failure.get("phase"))
+        weights = attribute(said, taxonomy).weights
+        categories = [name for name in sorted(weights, key=lambda name: -weights[name]) if name != UNATTRIBUTED]
+    return EpisodeEntry(
+        id=record["id"],
+        started_at=record["started_at"],
+        domain=record["domain"],
+        outcome=record["outcome"],
+        deployment=record.get("deployment"),
+        policy=f"{record['policy']['name']} {record['policy']['version']}",
+        task=record["task"],
+        robot=record.get("robot"),
+        failed=failed_in_words(failure),
+        note=failure.get("note"),
+        categories=categories,
+        by_person=failure.get("category") is not None,
+        href=links.to("episodes", record["id"], **given),
+    )

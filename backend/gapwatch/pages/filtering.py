@@ -1,0 +1,76 @@
+"""The filters of a page: read from its address, shown as words that can be taken off, and put into links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from gapwatch.pages.links import Links
+
+Model = TypeVar("Model", bound=BaseModel)
+
+# Parameters of an address that say how to show, not what.
+NOT_A_FILTER = {"project", "format", "after", "limit", "sort", "q"}
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A filter in force, and the address without it."""
+
+    name: str
+    value: str
+    without: str
+
+
+@dataclass(frozen=True)
+class Asked(Generic[Model]):
+    """`filter` holds what could be understood; `problems` what could not, in words."""
+
+    filter: Model
+    problems: list[str]
+    # Every parameter that was understood, for links that keep them.
+    given: dict[str, list[str]]
+
+
+def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
+    """The filter of an address. What is wrong with a parameter is said, and the rest still holds."""
+    given: dict[str, list[str]] = {}
+    problems = []
+    for name, value in request.query_params.multi_items():
+        if name in NOT_A_FILTER or value == "" or "\0" in value:
+            continue
+        if name in model.model_fields:
+            given.setdefault(name, []).append(value)
+        else:
+            problems.append(f"{name[:64]} is not a filter here.")
+    while True:
+        try:
+            return Asked(model.model_validate(_as_fields(model, given)), problems, given)
+        except ValidationError as error:
+            bad = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+            if not bad & set(given):
+                raise
+            for fault in error.errors():
+                message = str(fault["msg"]).removeprefix("Value error, ")
+                problems.append(f"{fault['loc'][0]}: {message[0].lower()}{message[1:]}.")
+            given = {name: values for name, values in given.items() if name not in bad}
+
+
+def applied(links: Links, path: tuple[str, ...], given: dict[str, list[str]]) -> list[Applied]:
+    chips = []
+    for name, values in given.items():
+        for value in values:
+            rest = {key: [one for one in kept if (key, one) != (name, value)] for key, kept in given.items()}
+            chips.append(Applied(name, value, links.to(*path, **rest)))
+    return chips
+
+
+def _as_fields(model: type[BaseModel], given: dict[str, list[str]]) -> dict[str, object]:
+    return {name: values if _is_list(model, name) else values[-1] for name, values in given.items()}
+
+
+def _is_list(model: type[BaseModel], name: str) -> bool:
+    return "list" in str(model.model_fields[name].annotation)

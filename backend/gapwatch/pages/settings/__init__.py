@@ -1,0 +1,1 @@
+"""`/settings`: what a project decides for itself, one module a page."""

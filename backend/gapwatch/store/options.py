@@ -1,0 +1,25 @@
+"""SQL of what a project decides for itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, select, text
+
+from gapwatch.store.access import audit
+from gapwatch.store.tables.access import Project
+
+
+def project_options(connection: Connection, project_id: int) -> dict[str, Any]:
+    return dict(connection.execute(select(Project.options).where(Project.id == project_id)).scalar_one())
+
+
+def set_option(connection: Connection, project_id: int, name: str, value: Any, actor: str) -> None:
+    connection.execute(
+        text(
+            "UPDATE projects SET options = jsonb_set(options, ARRAY[:name], CAST(:value AS jsonb)) WHERE id = :p"
+        ),
+        {"p": project_id, "name": name, "value": json.dumps(value, ensure_ascii=False)},
+    )
+    audit(connection, project_id, actor, f"{name}.changed", f"project/{project_id}", value=value)

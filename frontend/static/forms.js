@@ -1,0 +1,41 @@
+// Small courtesies of forms: filters that apply themselves, empty fields kept out of addresses, copying, asking twice.
+
+/** The fields of a filter form that say something. */
+export function meaningful(pairs) {
+  return pairs.filter(([, value]) => value !== "");
+}
+
+function apply(form) {
+  const query = new URLSearchParams(meaningful([...new FormData(form)])).toString();
+  location.assign(`${form.action.split("?")[0]}${query ? `?${query}` : ""}`);
+}
+
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy).textContent.trim();
+  await navigator.clipboard.writeText(text);
+  const label = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = label), 1500);
+}
+
+if (typeof document !== "undefined") {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("form.filters")) {
+      event.preventDefault();
+      apply(form);
+    }
+    const question = event.submitter?.dataset.ask ?? form.dataset.ask;
+    if (question && !confirm(question)) event.preventDefault();
+  });
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest("form.filters");
+    if (form && event.target.matches("select")) apply(form);
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) copy(button);
+    const menu = document.querySelector("details.menu[open]");
+    if (menu && !menu.contains(event.target)) menu.open = false;
+  });
+}
