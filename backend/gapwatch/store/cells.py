@@ -10,6 +10,7 @@ import msgspec
 from psycopg import sql
 from sqlalchemy import Connection, text
 
+from gapwatch.store.array_text import array_text
 from gapwatch.store.folding import driver_cursor
 
 Keys = tuple[tuple[str, str], ...]
@@ -47,13 +48,13 @@ def _intern(
 ) -> tuple[dict[Any, int], int]:
     if not rows:
         return {}, 0
-    hashes = [row[0] for row in rows.values()]
+    hashes = array_text((row[0] for row in rows.values()), "bytea")
     with driver_cursor(connection) as cursor:
-        query = sql.SQL("SELECT content_hash, id FROM {} WHERE project_id = %s AND content_hash = ANY(%s)").format(
-            sql.Identifier(table)
-        )
+        query = sql.SQL(
+            "SELECT content_hash, id FROM {} WHERE project_id = %s AND content_hash = ANY(%s::bytea[])"
+        ).format(sql.Identifier(table))
         known = dict(cursor.execute(query, (project_id, hashes)).fetchall())
-        fresh = sorted(row for row in rows.values() if row[0] not in known)
+        fresh = sorted((row for row in rows.values() if row[0] not in known), key=lambda row: row[0])
         if fresh:
             names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
             casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
@@ -68,7 +69,11 @@ def _intern(
                 "INSERT INTO {table} (project_id, {names}) SELECT %s, {values} FROM unnest({casts}) AS u ({names})"
                 " ON CONFLICT DO NOTHING"
             ).format(table=sql.Identifier(table), names=names, values=values, casts=casts)
-            cursor.execute(insert, (project_id, *map(list, zip(*fresh, strict=True))))
+            arrays = [
+                array_text(column, kind)
+                for (_, kind), column in zip(columns, zip(*fresh, strict=True), strict=True)
+            ]
+            cursor.execute(insert, (project_id, *arrays))
             known |= dict(cursor.execute(query, (project_id, hashes)).fetchall())
     return {content: known[row[0]] for content, row in rows.items()}, len(fresh)
 
@@ -101,7 +106,11 @@ def pool_condition(connection: Connection, project_id: int, name: str, levels: i
         rest = tuple(sorted((key, level) for key, level in row.levels.items() if key != name))
         merged[row.id] = (row.robot_id, row.site_id, row.stage, rest)
     numbers, _ = intern_cells(connection, project_id, set(merged.values()))
-    moved = {"p": project_id, "old": list(merged), "new": [numbers[content] for content in merged.values()]}
+    moved = {
+        "p": project_id,
+        "old": array_text(merged, "int"),
+        "new": array_text((numbers[content] for content in merged.values()), "int"),
+    }
     for statement in _MERGE:
         connection.execute(text(statement), moved)
 
@@ -126,9 +135,9 @@ _MERGE = (
     ON CONFLICT (project_id, {_SCOPE}, cell_id, signature_id) DO UPDATE SET
         failures = r.failures + excluded.failures
     """,  # noqa: S608
-    "DELETE FROM rollup_cells WHERE project_id = :p AND cell_id = ANY(:old)",
-    "DELETE FROM rollup_failures WHERE project_id = :p AND cell_id = ANY(:old)",
-    "DELETE FROM cells WHERE project_id = :p AND id = ANY(:old)",
+    "DELETE FROM rollup_cells WHERE project_id = :p AND cell_id = ANY(CAST(:old AS int[]))",
+    "DELETE FROM rollup_failures WHERE project_id = :p AND cell_id = ANY(CAST(:old AS int[]))",
+    "DELETE FROM cells WHERE project_id = :p AND id = ANY(CAST(:old AS int[]))",
 )
 
 

@@ -14,13 +14,14 @@ from typing import TypeVar
 
 import sqlalchemy
 from psycopg import errors as postgres_errors
-from sqlalchemy import Connection as Connection
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
 from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
 
 T = TypeVar("T")
+
+__all__ = ["Connection", "Database", "session_options", "translate"]
 
 # A transaction that met one of these changed nothing and may simply run again.
 RETRYABLE = (postgres_errors.SerializationFailure, postgres_errors.DeadlockDetected)

@@ -12,6 +12,7 @@ import psycopg
 from psycopg import Cursor, sql
 from sqlalchemy import Connection, text
 
+from gapwatch.store.array_text import array_text
 from gapwatch.store.work import Claim
 from gapwatch.tally.aggregate import Names, aggregate
 from gapwatch.tally.sums import Sums
@@ -58,9 +59,9 @@ def lock_project(connection: Connection, project_id: int) -> None:
 
 def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
     """The episodes of claimed work in the order of `aggregate.Row`, with the sign of their work."""
-    ids = [id_ for claim in claims for id_ in claim.episode_ids]
-    revisions = [claim.revision for claim in claims for _ in claim.episode_ids]
-    signs = [claim.sign for claim in claims for _ in claim.episode_ids]
+    ids = array_text((id_ for claim in claims for id_ in claim.episode_ids), "text")
+    revisions = array_text((claim.revision for claim in claims for _ in claim.episode_ids), "int")
+    signs = array_text((claim.sign for claim in claims for _ in claim.episode_ids), "int")
     with driver_cursor(connection) as cursor:
         cursor.execute(_CLAIMED, (ids, revisions, signs, project_id, project_id))
         return cursor.fetchall()

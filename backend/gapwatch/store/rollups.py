@@ -13,6 +13,7 @@ import msgspec
 from psycopg import sql
 from sqlalchemy import Connection
 
+from gapwatch.store.array_text import array_text
 from gapwatch.store.folding import driver_cursor
 
 Keys = tuple[tuple[str, str], ...]
@@ -36,8 +37,8 @@ def add_counts(connection: Connection, project_id: int, table: str, rows: Sequen
     if not rows:
         return
     keys, added = TABLES[table]
-    columns = [list(column) for column in zip(*sorted(rows), strict=True)]
     everything: Keys = (*keys, *((name, "bigint") for name in added))
+    columns = _columns(everything, sorted(rows))
     statement = sql.SQL(
         "INSERT INTO {table} AS r (project_id, {names}) SELECT %s, {values} FROM {rows}"
         " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
@@ -53,7 +54,7 @@ def add_counts(connection: Connection, project_id: int, table: str, rows: Sequen
     )
     with driver_cursor(connection) as cursor:
         cursor.execute(statement, (project_id, *columns))
-        if any(count <= 0 for column in columns[len(keys) :] for count in column):
+        if any(count <= 0 for row in rows for count in row[len(keys) :]):
             empty = sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(name)) for name in added)
             _delete(connection, project_id, table, keys, columns[: len(keys)], empty)
 
@@ -74,7 +75,7 @@ def stored_values(
         others=_names(tuple(key for key in VALUE_KEY if key[0] != "bucket_at")),
     )
     with driver_cursor(connection) as cursor:
-        cursor.execute(statement, (*map(list, zip(*keys, strict=True)), project_id))
+        cursor.execute(statement, (*_columns(VALUE_KEY, keys), project_id))
         width = len(VALUE_KEY)
         return {row[:width]: row[width:] for row in cursor}
 
@@ -108,8 +109,7 @@ def put_values(connection: Connection, project_id: int, rows: Sequence[tuple[Any
 
 def drop_values(connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]) -> None:
     if keys:
-        columns = [list(column) for column in zip(*keys, strict=True)]
-        _delete(connection, project_id, "rollup_values", VALUE_KEY, columns, sql.SQL("true"))
+        _delete(connection, project_id, "rollup_values", VALUE_KEY, _columns(VALUE_KEY, keys), sql.SQL("true"))
 
 
 def _delete(
@@ -117,7 +117,7 @@ def _delete(
     project_id: int,
     table: str,
     keys: Keys,
-    columns: list[list[Any]],
+    columns: list[str],
     where: sql.Composable,
 ) -> None:
     statement = sql.SQL(
@@ -127,6 +127,10 @@ def _delete(
     )
     with driver_cursor(connection) as cursor:
         cursor.execute(statement, (project_id, *columns))
+
+
+def _columns(keys: Keys, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    return [array_text(column, kind) for (_, kind), column in zip(keys, zip(*rows, strict=True), strict=True)]
 
 
 def _names(keys: Keys) -> sql.Composed:
