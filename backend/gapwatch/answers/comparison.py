@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
 from gapwatch.answers.contracts import ContractPair, pair_contracts
@@ -17,6 +15,7 @@ from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
 from gapwatch.store import directory, sides
+from gapwatch.store.database import Connection
 from gapwatch.store.directory import Deployment
 from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope
 from gapwatch.taxonomy import Taxonomy

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from gapwatch.answers.answer import Span
 from gapwatch.answers.baselines import choose, on_sim
 from gapwatch.answers.drop import DropValue, interval_of
@@ -15,6 +13,7 @@ from gapwatch.answers.tallies import ALL_TIME, Tally, matching, tallies
 from gapwatch.statistics import drops, verdicts
 from gapwatch.statistics.rates import wilson
 from gapwatch.store import directory
+from gapwatch.store.database import Connection
 from gapwatch.store.directory import Deployment
 from gapwatch.store.sides import CellFilter, Scope, Window
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Literal
 
-from sqlalchemy import Connection
-
 from gapwatch.answers.sittings import Sitting, with_sessions
 from gapwatch.statistics import drops
 from gapwatch.store import sides
+from gapwatch.store.database import Connection
 from gapwatch.store.sides import (
     CellCount,
     CellFilter,

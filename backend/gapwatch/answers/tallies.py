@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection
-
 from gapwatch.store import sides
+from gapwatch.store.database import Connection
 from gapwatch.store.sides import BucketCount, CellCount, CellFilter, Scope, Window
 
 ALL_TIME = Window(None, None)

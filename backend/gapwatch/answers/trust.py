@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from gapwatch.answers.answer import Caution, Interval, SimulatorCount, Span
 from gapwatch.answers.baselines import on_sim
 from gapwatch.answers.metric_drop import direction_of
@@ -17,6 +15,7 @@ from gapwatch.errors import Fault, Invalid, NotFound
 from gapwatch.statistics.sketches import Moments
 from gapwatch.statistics.trust import PolicyPoint, simulator_trust
 from gapwatch.store import directory, sides
+from gapwatch.store.database import Connection
 from gapwatch.store.sides import Scope
 
 # For metrics other than success each policy is read by itself; so many, the most tried first.

@@ -95,8 +95,8 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_drop(slug: str, query: Annotated[DropFilter, Query()], holder: KeyHolder = reader) -> Any:
         """One metric in sim and in real, the drop with its 95 % interval, a verdict, and what would settle it.
 
-        A drop is positive when reality is worse. Sides that cannot be compared give nulls and a `reason`, with 200.
-        Read `warnings` first: contracts that differ come before any statistics.
+        A drop is positive when reality is worse. Sides that cannot be compared give nulls and a `reason`, with
+        200. Read `warnings` first: contracts that differ come before any statistics.
         """
         return about(slug, query, holder, answer_drop)
 
@@ -106,10 +106,10 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         responses=problems(*REFUSALS) | answers(LedgerAnswer, "The drop by gap category.", answer_examples.LEDGER),
     )
     def read_ledger(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
-        """The success drop over gap categories by the evidence of failed episodes, and as off-support, mix and rate.
+        """The success drop over gap categories by the evidence of failed episodes, and as off-support, mix, rate.
 
-        Contributions and `unattributed` add up to `drop`; so do `off_support`, `mix` and `rate`. A category without
-        evidence is 0 and has no interval. `episodes.top` are the real failures that carry most of a category.
+        Contributions and `unattributed` add up to `drop`; so do `off_support`, `mix` and `rate`. A category
+        without evidence is 0 and has no interval. `episodes.top` are the real failures that carry most of one.
         """
         return about(slug, query, holder, answer_ledger)
 
@@ -119,7 +119,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         responses=problems(*REFUSALS) | answers(SlicesAnswer, "The drop per condition level."),
     )
     def read_slices(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
-        """The drop at each level of each condition, and at pairs of levels, with false discoveries bounded at 5 %."""
+        """The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %."""
         return about(slug, query, holder, answer_slices)
 
     @router.get(
@@ -139,8 +139,8 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_trend(slug: str, query: Annotated[TrendFilter, Query()], holder: KeyHolder = reader) -> Any:
         """The real success rate by hour, day or month beside the baseline, with the point where it fell for good.
 
-        Steps are whole: the first and the last one reach beyond a window that begins or ends within them. Versions of
-        the policy stand apart; `current` marks the one that runs now.
+        Steps are whole: the first and the last one reach beyond a window that begins or ends within them. Versions
+        of the policy stand apart; `current` marks the one that runs now.
         """
         return about(slug, query, holder, answer_trend)
 
@@ -168,7 +168,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         responses=problems(*REFUSALS) | answers(OnsetAnswer, "When and where the drop began."),
     )
     def read_onset(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
-        """At deploy, at some sites, with a release, in a step, or gradually; with the day and its plausible range."""
+        """At deploy, at some sites, with a release, in a step, or gradually; with the day it began."""
         return about(slug, query, holder, answer_onset)
 
     @router.get(
@@ -179,8 +179,8 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_prediction(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """Prediction-powered success from few real and many sim episodes, beside the real episodes alone.
 
-        From ten pairs on; without pairs from the sim rate of each combination of conditions. Refused, with a reason,
-        where sim says too little about real.
+        From ten pairs on; without pairs from the sim rate of each combination of conditions. Refused, with a
+        reason, where sim says too little about real.
         """
         return about(slug, query, holder, answer_prediction)
 

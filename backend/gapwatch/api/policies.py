@@ -76,8 +76,8 @@ def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_policy_ledger(name: str, query: Annotated[PolicyFilter, Query()], holder: KeyHolder = reader) -> Any:
         """The success drop over gap categories, and as off-support, mix and rate over tasks.
 
-        Tasks that only one side has are off-support. Where the crude drop and the rate have opposite signs the answer
-        says so first.
+        Tasks that only one side has are off-support. Where the crude drop and the rate have opposite signs, a
+        warning says so.
         """
         return about(name, query, holder, answer_ledger)
 

@@ -33,8 +33,8 @@ def simulator_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_trust(name: str, query: Annotated[TrustFilter, Query()], holder: KeyHolder = reader) -> Any:
         """Pearson, Spearman and MMRV over the policies that ran on both sides, and the regret of believing sim.
 
-        `interval` is Fisher's for Pearson. No verdict below four policies. `convention` says on which side MMRV takes
-        its gap.
+        `interval` is Fisher's for Pearson. No verdict below four policies. `convention` says on which side MMRV
+        takes its gap.
         """
         if "\0" in name:
             raise NotFound("There is no simulator with this name and version.")
