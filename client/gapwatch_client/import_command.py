@@ -1,0 +1,177 @@
+"""`gapwatch-client import FILE…` and `gapwatch import`: options, progress and what is told at the end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gapwatch_client.client import default_spool
+from gapwatch_client.importers import EXTRAS, FORMATS, Source, UnknownFormat, open_source
+from gapwatch_client.importers.mapping import BadMapping, read_rules
+from gapwatch_client.importers.places import is_place
+from gapwatch_client.importers.run import Checkpoint, Interrupted, Result, import_source
+from gapwatch_client.transport import Transport
+
+DATA_ERROR, TRY_LATER = 65, 75
+_SHOWN = 20
+_EXAMPLE = "episodes.csv --set domain=real --set policy=bin-pick@1.4.0 --set deployment=berlin-line-3"
+
+
+class BadOptions(ValueError):
+    """Told with the usage's exit status."""
+
+
+def main(
+    arguments: list[str],
+    program: str = "gapwatch-client import",
+    beside: Callable[[], tuple[str, str]] | None = None,
+) -> int:
+    """`beside` gives address and key of a service on this machine, when no option does."""
+    options = make_parser(program).parse_args(arguments)
+    try:
+        url, key = options.url, options.key
+        if beside and not (url or key or options.dry_run):
+            url, key = beside()
+        return _run(options, url, key)
+    except (BadOptions, BadMapping, UnknownFormat) as error:
+        _tell(str(error))
+        return 2
+
+
+def make_parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Send the episodes of existing files. Repeating it stores nothing twice.",
+        epilog=f"Example: {program} {_EXAMPLE}. The mapping file is described in docs/client.md.",
+    )
+    parser.add_argument(
+        "sources", nargs="+", metavar="FILE", help="file, directory, or an MLflow tracking address"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="default: told by the name")
+    parser.add_argument("--map", metavar="FILE", help="mapping of columns to places of the record, JSON or TOML")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="PLACE=VALUE", help="for every episode: task=, outcome=, …"
+    )
+    parser.add_argument("--experiment", help="of MLflow; default: all")
+    parser.add_argument("--salt", default="", help="another set of ids: import the same file as other episodes")
+    parser.add_argument("--dry-run", action="store_true", help="map everything and tell; send nothing")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="wait so long for the service")
+    parser.add_argument("--url", default=os.environ.get("GAPWATCH_URL"), help="default: $GAPWATCH_URL")
+    parser.add_argument("--key", default=os.environ.get("GAPWATCH_KEY"), help="default: $GAPWATCH_KEY")
+    parser.add_argument("--spool", default=os.environ.get("GAPWATCH_SPOOL"), help="where progress is kept")
+    return parser
+
+
+def _run(options: argparse.Namespace, url: str | None, key: str | None) -> int:
+    if not (url and key) and not options.dry_run:
+        raise BadOptions("Say where to: --url and --key, or GAPWATCH_URL and GAPWATCH_KEY.")
+    rules = read_rules(Path(options.map) if options.map else None)
+    rules.salt = options.salt
+    given = _given(options.set)
+    url, key = url or "http://dry.run", key or "dry-run"
+    try:
+        transport = Transport(url, key)
+    except ValueError as error:
+        raise BadOptions(str(error)) from None
+    state = Path(options.spool) if options.spool else default_spool(url, key)
+    status = 0
+    for where in options.sources:
+        source = open_source(where, options.format, options.experiment)
+        asked = rules.fingerprint() + repr(sorted(given.items()))
+        checkpoint = Checkpoint(state, url, key, str(_absolute(where)), asked)
+        bar = _Progress(source)
+        try:
+            result = import_source(
+                *(source, rules, given, transport, checkpoint),
+                progress=bar.show,
+                patience_s=options.timeout,
+                dry_run=options.dry_run,
+            )
+        except ModuleNotFoundError as error:
+            extra = EXTRAS.get(source.kind, source.kind)
+            raise BadOptions(f"{where}: {error}. Try: pip install 'gapwatch-client[{extra}]'") from None
+        except Interrupted as error:
+            bar.end()
+            _tell(f"{where}: stopped, {error}\nCall it again to go on from here.")
+            return TRY_LATER
+        except (ValueError, KeyError, OSError) as error:
+            bar.end()
+            _tell(f"{where}: cannot be read as {source.kind} ({type(error).__name__}: {error})")
+            status = DATA_ERROR
+            continue
+        bar.end()
+        _report(result, dry_run=options.dry_run)
+        status = status or (0 if result.is_clean else DATA_ERROR)
+    transport.close()
+    return status
+
+
+def _given(settings: list[str]) -> dict[str, Any]:
+    given = {}
+    for setting in settings:
+        place, equals, value = setting.partition("=")
+        if not equals or not is_place(place):
+            raise BadOptions(f"--set {setting}: wanted PLACE=VALUE, such as task=pick-mug or conditions.light=dim")
+        given[place] = value
+    return given
+
+
+def _absolute(where: str) -> str | Path:
+    return Path(where).resolve() if Path(where).exists() else where
+
+
+def _report(result: Result, *, dry_run: bool) -> None:
+    sent = "would be sent" if dry_run else "sent"
+    mapped = result.rows - result.notes.episodes_skipped
+    told = [f"{result.accepted} new", f"{result.duplicates} already there"]
+    if result.already:
+        told.insert(0, f"{result.already} by an earlier call")
+    if result.conflicts:
+        told.append(f"{result.conflicts} already there with other content (the first stands)")
+    if result.refused_records:
+        told.append(f"{result.refused_records} refused")
+    detail = "" if dry_run else f": {', '.join(told)}"
+    _tell(f"{result.source}: {result.rows} episodes found, {max(mapped, 0)} {sent}{detail}")
+    for reason, count in result.refused.most_common(_SHOWN):
+        _tell(f"  refused {count} ×  {reason}")
+    lines = list(result.notes.lines())
+    for line in lines[:_SHOWN]:
+        _tell(f"  {line}")
+    if len(lines) > _SHOWN:
+        _tell(f"  … and {len(lines) - _SHOWN} more fields")
+
+
+class _Progress:
+    """One line that is written over, where somebody looks; else a line every few seconds."""
+
+    def __init__(self, source: Source) -> None:
+        self._name = source.name
+        try:
+            self._total = source.count()
+        except Exception:  # telling how many is a courtesy; reading says what is wrong
+            self._total = None
+        self._live = sys.stderr.isatty()
+        self._shown_at = time.monotonic()
+
+    def show(self, rows: int) -> None:
+        every_s = 0.1 if self._live else 5.0
+        if time.monotonic() - self._shown_at < every_s:
+            return
+        self._shown_at = time.monotonic()
+        of = f" of {self._total:,}" if self._total else ""
+        done = f" ({100 * rows // self._total} %)" if self._total else ""
+        sys.stderr.write(f"\r{self._name}: {rows:,}{of} episodes{done}" + ("" if self._live else "\n"))
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._live:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _tell(text: str) -> None:
+    print(text)  # noqa: T201 - a command

@@ -1,0 +1,77 @@
+"""Where episodes already are. One module a format; this one knows which is which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gapwatch_client.importers import (
+    lerobot_dataset,
+    lerobot_eval,
+    mcap_recording,
+    mlflow_runs,
+    tables,
+)
+from gapwatch_client.importers.mapping import Row
+from gapwatch_client.importers.notes import Notes
+
+FORMATS = ("csv", "ndjson", "parquet", "lerobot-eval", "lerobot-dataset", "mcap", "mlflow")
+# What to install when a library is missing.
+EXTRAS = {"parquet": "parquet", "lerobot-dataset": "lerobot", "mcap": "mcap", "mlflow": "mlflow"}
+_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson", ".parquet": "parquet"}
+_SUFFIXES |= {".mcap": "mcap"}
+
+
+class UnknownFormat(ValueError):
+    """Nothing here can read it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something to import: its name, how many episodes it has (if that is cheap to know), and how to read them."""
+
+    name: str
+    kind: str
+    count: Callable[[], int | None]
+    rows: Callable[[Notes], Iterator[Row]]
+
+
+def open_source(where: str, kind: str | None = None, experiment: str | None = None) -> Source:
+    """A file, a directory or an address. The format is told by the name and by what lies inside."""
+    address = where.startswith(("http://", "https://", "mlflow:", "sqlite:", "databricks"))
+    kind = kind or ("mlflow" if address else _kind_of(Path(where)))
+    if kind == "mlflow":
+        uri = where[len("mlflow:") :] if where.startswith("mlflow:") else where
+        return Source(where, kind, lambda: None, lambda notes: mlflow_runs.read_runs(uri, notes, experiment))
+    path = Path(where)
+    if not path.exists():
+        raise UnknownFormat(f"{where}: there is no such file or directory")
+    if kind == "lerobot-eval":
+        path = path / lerobot_eval.NAME if path.is_dir() else path
+        return Source(
+            *(where, kind, lambda: lerobot_eval.count_episodes(path)),
+            lambda notes: lerobot_eval.read_evaluation(path, notes),
+        )
+    if kind == "lerobot-dataset":
+        return Source(
+            *(where, kind, lambda: lerobot_dataset.count_episodes(path)),
+            lambda notes: lerobot_dataset.read_dataset(path, notes),
+        )
+    if kind == "mcap":
+        return Source(where, kind, lambda: 1, lambda notes: mcap_recording.read_recording(path, notes))
+    read = {"csv": tables.read_csv, "ndjson": tables.read_ndjson, "parquet": tables.read_parquet}[kind]
+    return Source(where, kind, lambda: tables.count_rows(path, kind), lambda notes: read(path, notes))
+
+
+def _kind_of(path: Path) -> str:
+    if path.name == lerobot_eval.NAME or (path / lerobot_eval.NAME).is_file():
+        return "lerobot-eval"
+    if (path / lerobot_dataset.INFO).is_file():
+        return "lerobot-dataset"
+    if path.is_dir() and any(path.glob("*/meta.yaml")):
+        return "mlflow"
+    kind = _SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise UnknownFormat(f"{path}: not known by its name; say --format {'|'.join(FORMATS)}")
+    return kind

@@ -1,0 +1,73 @@
+"""`eval_info.json`, as LeRobot's evaluation writes it: an outcome and a return for each episode of each task."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from gapwatch_client.importers.mapping import Row
+from gapwatch_client.importers.notes import Notes
+
+NAME = "eval_info.json"
+
+
+def read_evaluation(path: Path, notes: Notes) -> Iterator[Row]:
+    """Both forms: `per_task` lists (since 0.4) and `per_episode` objects (before)."""
+    content = path.read_bytes()
+    info = json.loads(content)
+    digest = hashlib.sha256(content).hexdigest()
+    written_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat()
+    notes.assumed(
+        "started_at", "LeRobot notes no times; the file's own is taken (--set started_at=… says another)"
+    )
+    for number, values in enumerate(_episodes(info, notes)):
+        shared: dict[str, Any] = {"domain": "sim", "started_at": written_at}
+        group = values.get("conditions.task_group")
+        if group:
+            shared["simulator.name"] = group
+            notes.assumed(
+                "simulator.name", "taken from the task group (--set simulator=NAME@VERSION says another)"
+            )
+        yield Row(f"{digest}/{number}", shared | values)
+
+
+def count_episodes(path: Path) -> int:
+    return sum(1 for _ in _episodes(json.loads(path.read_bytes()), Notes()))
+
+
+def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
+    for task in info.get("per_task", ()):
+        metrics = task.get("metrics", {})
+        columns = {
+            "reward": metrics.get("sum_rewards", []),
+            "metrics.max_reward": metrics.get("max_rewards", []),
+            "outcome": metrics.get("successes", []),
+            "metrics.safety_cost": metrics.get("safety_costs", []),
+            "safety.violations": metrics.get("violation_steps", []),
+        }
+        for name in ("video_paths", "predicted_video_paths", "constraint_violations"):
+            for value in metrics.get(name) or ():
+                notes.left_out(name, "stays with the evaluation; only https links are kept", value)
+        named = {"task": f"{task.get('task_group')}/{task.get('task_id')}"}
+        named["conditions.task_group"] = task.get("task_group")
+        for index in range(len(columns["outcome"])):
+            taken = {place: values[index] for place, values in columns.items() if index < len(values)}
+            yield named | taken | {"provenance.episode_index": index}
+    for episode in info.get("per_episode", ()):
+        taken = {
+            "reward": episode.get("sum_reward"),
+            "metrics.max_reward": episode.get("max_reward"),
+            "outcome": episode.get("success"),
+            "metrics.safety_cost": episode.get("safety_cost"),
+            "safety.violations": episode.get("violation_steps"),
+            "provenance.episode_index": episode.get("episode_ix"),
+            "provenance.seed": episode.get("seed"),
+        }
+        yield {place: value for place, value in taken.items() if value is not None}
+    for name in ("overall", "aggregated", "per_group"):
+        if name in info:
+            notes.left_out(name, "averages; the service makes its own from the episodes")

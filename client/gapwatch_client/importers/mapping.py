@@ -1,0 +1,183 @@
+"""From the columns of somebody else's file to an episode record, by the rules of a mapping file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path
+from typing import Any
+
+from gapwatch_client.ids import id_of
+from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.places import SERVERS_OWN, NotConvertible, converted, is_place
+
+MOST_SIGNALS = 256
+_SECTIONS = {"constants", "columns", "values", "scale", "ignore", "zone"}
+
+
+class BadMapping(ValueError):
+    """The mapping file says something that cannot be done."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One episode as its file has it. `identity` is the same whenever the same file is read."""
+
+    identity: str
+    values: Mapping[str, Any]
+
+
+@dataclass
+class Rules:
+    """By place of the record: its column, its value, {what is written: what is meant}, and a factor."""
+
+    columns: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    scale: dict[str, float] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    zone: tzinfo | None = None
+    salt: str = ""
+
+    def fingerprint(self) -> str:
+        return json.dumps([self.columns, self.constants, self.values, self.scale, self.salt], default=str)
+
+
+def read_rules(path: Path | None) -> Rules:
+    """A mapping file, JSON or TOML (the latter from Python 3.11 on)."""
+    if path is None:
+        return Rules()
+    try:
+        content = _load(path)
+    except (OSError, ValueError) as error:
+        raise BadMapping(f"{path} cannot be read: {error}") from None
+    unknown = sorted(set(content) - _SECTIONS)
+    if unknown:
+        raise BadMapping(f"{path}: unknown {', '.join(unknown)}; a mapping has {', '.join(sorted(_SECTIONS))}")
+    rules = Rules(
+        columns=_flat(content.get("columns", {})),
+        constants=_flat(content.get("constants", {})),
+        values={place: dict(words) for place, words in _value_tables(content.get("values", {})).items()},
+        scale=_flat(content.get("scale", {})),
+        ignore=tuple(content.get("ignore", ())),
+    )
+    for place in (*rules.columns, *rules.constants, *rules.values, *rules.scale):
+        if not is_place(place):
+            raise BadMapping(f"{path}: {place} is no place of an episode, such as task or conditions.lighting")
+    if "zone" in content:
+        from zoneinfo import ZoneInfo
+
+        rules.zone = ZoneInfo(content["zone"])
+    return rules
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if path.suffix.lower() == ".toml":
+        try:
+            import tomllib
+        except ModuleNotFoundError:
+            raise BadMapping("TOML needs Python 3.11; write the mapping as JSON") from None
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise ValueError("not an object")
+    return content
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """TOML reads `conditions.lighting = "light"` as a table in a table; it means the same as the quoted name."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value})
+    return found
+
+
+def _value_tables(table: Mapping[str, Any], prefix: str = "") -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, value in table.items():
+        if any(isinstance(member, dict) for member in value.values()):
+            found.update(_value_tables(value, f"{prefix}{name}."))
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
+
+
+class Mapper:
+    """Applies rules, and keeps account of everything that found no place."""
+
+    def __init__(self, rules: Rules, notes: Notes, given: Mapping[str, Any] | None = None) -> None:
+        self._rules = rules
+        self._notes = notes
+        # What the caller said for every episode wins over the file.
+        self._given = rules.constants | dict(given or {})
+        self._places: dict[str, list[str]] = {}
+        for place, column in rules.columns.items():
+            self._places.setdefault(column, []).append(place)
+
+    def record(self, row: Row) -> dict[str, Any] | None:
+        """The episode, or None when something is missing without which the service takes none."""
+        record: dict[str, Any] = {}
+        for column, value in row.values.items():
+            if value is None or value == "" or column in self._rules.ignore or column in SERVERS_OWN:
+                continue
+            places = self._places.get(column) or ([column] if is_place(column) else [])
+            if not places:
+                self._notes.left_out(column, "not mapped", value)
+            for place in places:
+                self._put(record, column, place, value)
+        for place, value in self._given.items():
+            self._put(record, place, place, value, is_given=True)
+        record.setdefault("id", id_of(self._rules.salt, row.identity))
+        record.setdefault("domain", "sim" if "simulator" in record and "deployment" not in record else "real")
+        missing = self._missing(record)
+        if missing:
+            self._notes.skipped(f"no {', no '.join(missing)}; say it with --set {missing[0]}=… or in a mapping")
+            return None
+        self._bound_signals(record)
+        return record
+
+    def _put(self, record: dict[str, Any], column: str, place: str, value: Any, *, is_given: bool = False) -> None:
+        if not is_given:
+            words = self._rules.values.get(place, {})
+            value = words.get(str(value), value)
+        try:
+            value = converted(place, value, self._rules.zone)
+            if place in self._rules.scale and not is_given:
+                value *= self._rules.scale[place]
+        except NotConvertible as error:
+            self._notes.left_out(column, str(error), value)
+            return
+        except (TypeError, ValueError, AttributeError) as error:
+            self._notes.left_out(column, f"cannot be read ({error})", value)
+            return
+        if place in {"policy", "simulator"}:
+            name, at, version = value.rpartition("@")
+            record[place] = {"name": name, "version": version} if at else {"name": value, "version": "unversioned"}
+            if not at:
+                self._notes.assumed(f"{place}.version", "not said anywhere, sent as “unversioned”")
+            return
+        head, dot, name = place.partition(".")
+        if dot:
+            inside = record.setdefault(head, {})
+            inside[name] = value
+        elif isinstance(value, dict) and isinstance(record.get(head), dict):
+            record[head] |= value
+        else:
+            record[head] = value
+
+    def _missing(self, record: dict[str, Any]) -> list[str]:
+        needed = ["policy", "task", "started_at", "outcome"]
+        needed.append("simulator" if record["domain"] == "sim" else "deployment")
+        for versioned in ("policy", "simulator"):
+            if versioned in record and "version" not in record[versioned]:
+                record[versioned]["version"] = "unversioned"
+                self._notes.assumed(f"{versioned}.version", "not said anywhere, sent as “unversioned”")
+        return [place for place in needed if not record.get(place) or record[place] == {"version": "unversioned"}]
+
+    def _bound_signals(self, record: dict[str, Any]) -> None:
+        signals = record.get("signals", {})
+        for name in list(signals)[MOST_SIGNALS:]:
+            del signals[name]
+            self._notes.left_out(f"signals.{name}", f"an episode has at most {MOST_SIGNALS} signals")

@@ -1,0 +1,68 @@
+"""MLflow runs as episodes: parameters, metrics and tags under the names `params.*`, `metrics.*` and `tags.*`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gapwatch_client.importers.mapping import Row
+from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.places import is_place
+
+PAGE = 500
+_SUCCESS = ("success", "is_success", "successes")
+_REWARD = ("reward", "return", "sum_reward", "episode_reward")
+_TAGS = {
+    "mlflow.source.git.commit": "provenance.git_sha",
+    "mlflow.runName": "provenance.run_name",
+    "mlflow.user": "provenance.evaluator",
+}
+
+
+def read_runs(uri: str, notes: Notes, experiment: str | None = None) -> Iterator[Row]:
+    """Of a tracking server or a directory of runs; of one experiment or of all."""
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiments = [e for e in client.search_experiments() if experiment in {None, e.name, e.experiment_id}]
+    if not experiments:
+        raise ValueError(f"there is no experiment {experiment or ''} at {uri}")
+    for found in sorted(experiments, key=lambda e: int(e.experiment_id)):
+        token = None
+        while True:
+            page = client.search_runs([found.experiment_id], max_results=PAGE, page_token=token)
+            for run in page:
+                row = _row(run, found.name, notes)
+                if row is not None:
+                    yield row
+            token = page.token
+            if not token:
+                break
+
+
+def _row(run: Any, experiment: str, notes: Notes) -> Row | None:
+    info, data = run.info, run.data
+    if info.status in {"RUNNING", "SCHEDULED"}:
+        notes.skipped("the run has not ended")
+        return None
+    values: dict[str, Any] = {"task": experiment, "started_at": info.start_time, "provenance.run_id": info.run_id}
+    if info.end_time is not None:
+        values["duration_s"] = (info.end_time - info.start_time) / 1000
+    if info.status in {"FAILED", "KILLED"}:
+        values["outcome"] = "aborted"
+    for name, value in data.metrics.items():
+        if name in _SUCCESS:
+            values.setdefault("outcome", "success" if value >= 0.5 else "failure")  # noqa: PLR2004 - a rate or a flag
+        elif name in _REWARD:
+            values["reward"] = value
+        else:
+            values[name if name.startswith(("signals.", "metrics.")) else f"metrics.{name}"] = value
+    for name, value in data.params.items():
+        # A parameter that is named like a place goes there; the others say where it comes from.
+        values[name if is_place(name) else f"provenance.{name}"] = value
+    for name, value in data.tags.items():
+        if name in _TAGS or is_place(name):
+            values[_TAGS.get(name, name)] = value
+        elif not name.startswith("mlflow."):
+            values[f"provenance.{name}"] = value
+    return Row(f"mlflow/{info.run_id}", values)
