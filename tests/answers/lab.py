@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gapwatch.store import directory
+from gapwatch.store.baselines import pin_baseline
 from parts import Project, wait_until
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)
+LATER = NOON + timedelta(days=3)
 MUJOCO = {"name": "mujoco", "version": "3.3.0"}
 
 
@@ -70,3 +73,11 @@ class Lab:
     def get(self, path: str, **parameters: Any) -> Any:
         with self.project.client("read") as client:
             return client.get(path, params=parameters)
+
+    def pin(self, deployment: str, simulator: str) -> None:
+        with self.project.database.transaction() as connection:
+            [mine] = directory.deployments(connection, self.project.id, None, 1)
+            assert mine.slug == deployment
+            found = directory.simulators(connection, self.project.id)
+            [simulator_id] = [i for i, (name, _) in found.items() if name == simulator]
+            assert pin_baseline(connection, self.project.id, mine.id, simulator_id, "somebody@example.com")
