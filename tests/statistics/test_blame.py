@@ -49,8 +49,9 @@ def test_below_is_the_mirror_of_above():
 
 
 def test_one_failure_far_out_is_an_anecdote():
-    one = Outcomes(shape_of(SIM[:200]), shape_of([99.0]))
-    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), one, "above") == 0
+    few, many = (Outcomes(shape_of(SIM[:200]), shape_of([99.0] * times + [10.0] * 10)) for times in (1, 12))
+    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), few, "above") < 0.1
+    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), many, "above") > 0.9
 
 
 def test_without_real_values_nothing_is_blamed_that_sim_does_not_show():

@@ -38,10 +38,10 @@ def blame(
 
     Two factors. The first: of the failures with such values, the share that would not be there at the failure
     rate of usual values, at least: 1 − p_usual / p_unusual, with the exact 97.5 % lower limit for p_unusual, of
-    all episodes or of the real ones, whichever says more. The second: is it this signal, or just being real? Log-odds
-    of failure = a + b · dose + c · real, dose = distance beyond the limit by its mean in reality, b and c with one
-    normal prior, spread 2; the share b/(b + c), taken as none below 0.1 and as all from 0.35. Where all real
-    episodes have one dose, b = c and nothing speaks against the signal. Where doses vary and failures do not
+    all episodes or of the real ones, whichever says more. The second: is it this signal, or just being real?
+    Log-odds of failure = a + b · dose + c · real, dose = distance beyond the limit by its mean in reality, b and c
+    with one normal prior, spread 2; the share b/(b + c), taken as none below 0.1 and as all from 0.35. Where all
+    real episodes have one dose, b = c and nothing speaks against the signal. Where doses vary and failures do not
     follow them, b is near 0. Assumes independent episodes and a failure rate that rises with the distance.
     Sources: Levin 1953 (attributable fraction); Clopper and Pearson 1934. Smallest n: a single failure with an
     unusual value has no credit where usual values fail in more than 2.5 %.
@@ -84,12 +84,14 @@ def _attributable(exposed: NDArray[np.bool_], failed: Array, counts: Array) -> f
 
 def _effects(dose: Array, domain: Array, failed: Array, counts: Array) -> tuple[float, float]:
     """The posterior mode of b and c by Newton's method; a, the log-odds of sim, has no prior to speak of."""
+    from scipy.special import expit
+
     x = np.array([np.ones_like(dose), dose, domain])
     precision = np.diag([1e-6, PRIOR_SPREAD**-2, PRIOR_SPREAD**-2])
     overall = float(failed @ counts / counts.sum())
     place = np.array([np.log((overall + 1e-3) / (1 - overall + 1e-3)), 0.0, 0.0])
     for _ in range(15):
-        rate = 1 / (1 + np.exp(-(place @ x)))
+        rate = expit(place @ x)
         slope = x @ (counts * (failed - rate)) - precision @ place
         bend = (x * (counts * rate * (1 - rate))) @ x.T + precision
         place = place + np.clip(np.linalg.solve(bend, slope), -2, 2)

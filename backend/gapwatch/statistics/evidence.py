@@ -30,6 +30,9 @@ from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 Array = NDArray[np.float64]
 Units = NDArray[np.int64]
 QUANTILES = (0.01, 0.5, 0.99)
+# What two sides must agree on is evidence, too: as a signal of this name, in how many fields an episode's contract
+# differs from that of the baseline, 0 for sim episodes themselves. The taxonomy knows it as interface_contract.
+CONTRACT_SIGNAL = "contract_fields_differing"
 
 
 @dataclass(frozen=True)

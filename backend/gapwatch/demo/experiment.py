@@ -1,0 +1,126 @@
+"""One experiment in the world: two sides, their ledger by the product's own code, and what it should say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapwatch.demo.gaps import GAPS, with_gaps
+from gapwatch.demo.labels import label_failures
+from gapwatch.demo.world import OBJECTS, SIM, SURFACES, Run, draw_scene, run
+from gapwatch.statistics.evidence import CONTRACT_SIGNAL, FailedBatch, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.ledger import Ledger, make_ledger
+from gapwatch.statistics.shapley import shapley
+from gapwatch.statistics.slices import Counts, slice_drops
+from gapwatch.taxonomy import CATEGORIES, Taxonomy
+
+TAXONOMY = Taxonomy()
+N_SIM, N_TRUTH = 1000, 100_000
+
+
+@dataclass(frozen=True)
+class Side:
+    """A run, what people wrote about its failures (None: nothing at all), and whether its contract differs."""
+
+    run: Run
+    labels: Sequence[Sequence[str]] | None
+    contract_fields_differing: int = 0
+
+    def signals(self, rows: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+        """What was measured in some episodes, without the gaps of what was not."""
+        own = {name: values[rows] for name, values in self.columns().items()}
+        return {name: values[np.isfinite(values)] for name, values in own.items()}
+
+    def columns(self) -> dict[str, NDArray[np.float64]]:
+        differing = np.full(self.run.scene.n, float(self.contract_fields_differing))
+        return {**self.run.signals, CONTRACT_SIGNAL: differing}
+
+    def levels(self) -> dict[str, NDArray[np.str_]]:
+        """The conditions of each episode, numbers put into classes."""
+        q = self.run.quantities
+        return {
+            "lighting": lighting_of(q.brightness),
+            "object": np.array(OBJECTS)[self.run.scene.objects],
+            "surface": np.array(SURFACES)[self.run.scene.surfaces],
+            "clutter": np.array(["0–2", "3–5", "6–8", "9 or more"])[np.searchsorted([2.5, 5.5, 8.5], q.clutter)],
+        }
+
+
+def lighting_of(brightness: NDArray[np.float64]) -> NDArray[np.str_]:
+    return np.array(["dim", "normal", "bright"])[np.searchsorted([0.36, 0.5], brightness)]
+
+
+def two_sides(
+    gaps: Sequence[str], n_real: int, seed: int, *, labelled: bool, n_sim: int = N_SIM
+) -> tuple[Side, Side]:
+    """Sim and real, drawn apart. Every other seed hands over to a person instead of placing."""
+    generator = np.random.default_rng(seed)
+    handover = seed % 2 == 0 or any(GAPS[name].handover for name in gaps)
+    sides = []
+    for world, n in ((SIM, n_sim), (with_gaps(*gaps), n_real)):
+        found = run(world, draw_scene(n, generator, handover=handover))
+        sides.append(Side(found, label_failures(found, generator) if labelled else None))
+    sim, real = sides
+    return sim, Side(real.run, real.labels, int("action scale" in gaps))
+
+
+def ledger_of(sim: Side, real: Side, *, phases: bool = True) -> Ledger:
+    """The ledger as the service makes it: usual ranges and credit, suspects of the slices, weights, sides."""
+    usual = usual_ranges(
+        sim.signals(~sim.run.failed),
+        sim_failures=sim.signals(sim.run.failed),
+        real_successes=real.signals(~real.run.failed),
+        real_failures=real.signals(real.run.failed),
+    )
+    suspects = {(s.condition, s.level) for s in slice_drops(counts_of(sim, real)) if s.is_suspect}
+    sides = []
+    for side in (sim, real):
+        batch = batch_of_side(side, phases=phases)
+        weights = weigh(batch, TAXONOMY, usual, suspects)
+        sides.append(ledger_side(side.run.scene.n, len(batch), batch, weights))
+    return make_ledger(sides[0], sides[1], CATEGORIES)
+
+
+def batch_of_side(side: Side, *, phases: bool = True) -> FailedBatch:
+    rows = np.flatnonzero(side.run.failed)
+    return FailedBatch(
+        np.ones(len(rows)),
+        [None] * len(rows),
+        [side.labels[row] if side.labels else () for row in rows.tolist()],
+        [side.run.phases[phase] if phases else None for phase in side.run.failed_in[rows].tolist()],
+        {name: values[rows].tolist() for name, values in side.levels().items()},
+        {name: values[rows] for name, values in side.columns().items()},
+    )
+
+
+def counts_of(sim: Side, real: Side) -> dict[tuple[str, str], Counts]:
+    """Successes and episodes of both sides at every level of every condition."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for place, side in ((0, sim), (2, real)):
+        for name, levels in side.levels().items():
+            for level in np.unique(levels).tolist():
+                here = levels == level
+                cell = counts.setdefault((name, level), [0, 0, 0, 0])
+                cell[place] += int((~side.run.failed[here]).sum())
+                cell[place + 1] += int(here.sum())
+    return {key: (cell[0], cell[1], cell[2], cell[3]) for key, cell in counts.items()}
+
+
+@lru_cache(maxsize=256)
+def true_contributions(gaps: tuple[str, ...], handover: bool) -> Mapping[str, float]:
+    """What each gap's category really costs: Shapley over the gaps, in 100,000 episodes with and without."""
+    scene = draw_scene(N_TRUTH, np.random.default_rng(1), handover=handover)
+
+    def failure_rate(switched: int) -> float:
+        return float(
+            run(with_gaps(*(name for i, name in enumerate(gaps) if switched >> i & 1)), scene).failed.mean()
+        )
+
+    if not gaps:
+        return {}
+    parts = shapley([failure_rate(switched) for switched in range(1 << len(gaps))])
+    return {GAPS[name].category: float(part) for name, part in zip(gaps, parts, strict=True)}
