@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check faults fuzz bench-ingest lock clean
+.PHONY: demo test check faults fuzz bench-ingest bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -24,6 +24,12 @@ faults: .venv/installed-dev
 
 fuzz: .venv/installed-dev
 	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/ingest/test_raw_bytes.py --timeout=3600
+
+bench-attribution: .venv/installed-dev
+	@$(BIN)/python -m bench.attribution $(ARGS)
+
+bench-query: .venv/installed-dev
+	@$(BIN)/python -m bench.query $(ARGS)
 
 bench-ingest: .venv/installed-dev
 	@$(BIN)/python -m bench.ingest $(ARGS)
