@@ -96,6 +96,7 @@ def test_cross_classified_conditions_agree_with_das_gupta():
     found = shapley_over_conditions(["race", "age"], cells)
     assert found.factors["age"] == pytest.approx(1.5217347, abs=1e-7)
     assert found.factors["race"] == pytest.approx(0.0197749, abs=1e-7)
+    assert sum(found.factors.values()) == pytest.approx(1.5415096, abs=1e-7)
     assert found.rate == pytest.approx(-2.2277254, abs=1e-7)
     assert found.crude == pytest.approx(-0.6862158, abs=1e-7)
     assert found.off_support == pytest.approx(0, abs=1e-12)

@@ -1,0 +1,94 @@
+"""Do 95 % intervals hold the truth in 95 % of cases? Seeded, from 10 to 2000 real episodes.
+
+The success drop is not simulated but summed over all outcomes, in test_drops.py: 350 cells of n and rates, each above
+94 %, 95 % on average. Here: means, contributions to the ledger, and the parts of a decomposition.
+"""
+
+import numpy as np
+import pytest
+
+from gapwatch.statistics.decomposition import bootstrap
+from gapwatch.statistics.drops import Moments, mean_drop
+from gapwatch.statistics.ledger import Side, make_ledger
+
+SIZES = (10, 30, 100, 300, 1000, 2000)
+SHAPES = {
+    "normal": lambda g, size: g.normal(0, 1, size),
+    "uniform": lambda g, size: g.random(size),
+    "rewards": lambda g, size: g.beta(4, 2, size),
+    "durations": lambda g, size: g.gamma(6, 2, size),
+    "long tails": lambda g, size: g.lognormal(0, 0.6, size),
+}
+
+
+@pytest.mark.parametrize(("shape", "least"), [(name, 0.91 if name == "long tails" else 0.935) for name in SHAPES])
+def test_mean_drops_cover(shape, least):
+    """4000 fields a size, a real mean half a unit lower; only long tails with few episodes miss a little."""
+    generator = np.random.default_rng(8)
+    make = SHAPES[shape]
+    shares = []
+    for n_real in SIZES:
+        runs = 4000 if n_real <= 300 else 1000
+        sim = make(generator, (runs, 500))
+        real = make(generator, (runs, n_real)) - 0.5
+        held = 0
+        for a, b in zip(_moments(sim), _moments(real), strict=True):
+            drop = mean_drop(a, b, "lower")
+            held += drop.low <= 0.5 <= drop.high
+        shares.append(held / runs)
+    assert min(shares) > least, shares
+    assert 0.94 - (0.935 - least) < np.mean(shares) < 0.97, shares
+
+
+def _moments(values):
+    totals, squares = values.sum(axis=1).tolist(), (values**2).sum(axis=1).tolist()
+    return [Moments(values.shape[1], a, b) for a, b in zip(totals, squares, strict=True)]
+
+
+@pytest.mark.parametrize("n_real", SIZES)
+def test_contributions_to_the_ledger_cover(n_real):
+    """Failures from 5 to 95 %, a third of them of one category, some split in halves; 250 fields a cell."""
+    generator = np.random.default_rng(n_real)
+    shares = []
+    for rate in (0.05, 0.2, 0.5, 0.8, 0.95):
+        held = 0
+        for _ in range(250):
+            sim = _side(generator, 1000, 0.1, 0.2)
+            real = _side(generator, n_real, rate, 1 / 3)
+            entry = next(e for e in make_ledger(sim, real, ("visual",)).entries)
+            low, high = entry.interval or (0.0, 0.0)
+            held += low <= rate * (1 / 3) * 0.75 - 0.1 * 0.2 * 0.75 <= high
+        shares.append(held / 250)
+    # A true 95 % shows below 92 % in one of 75 cells of 250.
+    assert min(shares) >= 0.92, shares
+    assert np.mean(shares) >= 0.94, shares
+
+
+def _side(generator, n, rate, share):
+    """Of the failures that are visual half weigh 1 and half weigh ½."""
+    failures = int(generator.binomial(n, rate))
+    visual = int(generator.binomial(failures, share))
+    whole = int(generator.binomial(visual, 0.5))
+    total = whole + 0.5 * (visual - whole)
+    return Side(n, failures, {"visual": total}, {"visual": whole + 0.25 * (visual - whole)})
+
+
+@pytest.mark.parametrize("n_real", [40, 1000, 2000])
+def test_parts_of_a_decomposition_cover(n_real):
+    """Between what test_decomposition.py covers: 150 fields of three conditions, both mix and rate differ."""
+    generator = np.random.default_rng(n_real)
+    w_sim, w_real = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    r_sim, r_real = np.array([0.95, 0.9, 0.7]), np.array([0.9, 0.7, 0.45])
+    mix, rate = (w_sim - w_real) @ (r_sim + r_real) / 2, (w_sim + w_real) @ (r_sim - r_real) / 2
+    held = np.zeros(3)
+    for _ in range(150):
+        n_s, n_r = generator.multinomial(1500, w_sim), generator.multinomial(n_real, w_real)
+        k_s, k_r = generator.binomial(n_s, r_sim), generator.binomial(n_r, r_real)
+        cells = {i: tuple(row) for i, row in enumerate(np.array([k_s, n_s, k_r, n_r]).T.tolist())}
+        found = bootstrap(cells, generator, replicates=400)
+        for place, (limits, truth) in enumerate(
+            ((found.crude, mix + rate), (found.mix, mix), (found.rate, rate)),
+        ):
+            held[place] += limits[0] <= truth <= limits[1]
+    assert (held / 150 >= 0.9).all(), held / 150
+    assert held.mean() / 150 >= 0.925, held / 150
