@@ -12,7 +12,7 @@ from typing import Any
 
 from gapwatch_client.client import default_spool
 from gapwatch_client.importers import EXTRAS, FORMATS, Source, UnknownFormat, open_source
-from gapwatch_client.importers.mapping import BadMapping, read_rules
+from gapwatch_client.importers.mapping import BadMapping, Rules, read_rules
 from gapwatch_client.importers.places import is_place
 from gapwatch_client.importers.run import Checkpoint, Interrupted, Result, import_source
 from gapwatch_client.transport import Transport
@@ -79,36 +79,59 @@ def _run(options: argparse.Namespace, url: str | None, key: str | None) -> int:
     except ValueError as error:
         raise BadOptions(str(error)) from None
     state = Path(options.spool) if options.spool else default_spool(url, key)
-    status = 0
-    for where in options.sources:
-        source = open_source(where, options.format, options.experiment)
-        asked = rules.fingerprint() + repr(sorted(given.items()))
-        checkpoint = Checkpoint(state, url, key, str(_absolute(where)), asked)
-        bar = _Progress(source)
-        try:
-            result = import_source(
-                *(source, rules, given, transport, checkpoint),
-                progress=bar.show,
-                patience_s=options.timeout,
-                dry_run=options.dry_run,
+    asked = rules.fingerprint() + repr(sorted(given.items()))
+    try:
+        statuses = [
+            _import(
+                open_source(where, options.format, options.experiment),
+                rules,
+                given,
+                transport,
+                Checkpoint(state, url, key, str(_absolute(where)), asked),
+                options,
             )
-        except ModuleNotFoundError as error:
-            extra = EXTRAS.get(source.kind, source.kind)
-            raise BadOptions(f"{where}: {error}. Try: pip install 'gapwatch-client[{extra}]'") from None
-        except Interrupted as error:
-            bar.end()
-            _tell(f"{where}: stopped, {error}\nCall it again to go on from here.")
-            return TRY_LATER
-        except (ValueError, KeyError, OSError) as error:
-            bar.end()
-            _tell(f"{where}: cannot be read as {source.kind} ({type(error).__name__}: {error})")
-            status = DATA_ERROR
-            continue
+            for where in options.sources
+        ]
+    except Interrupted as error:
+        _tell(f"stopped, {error}\nCall it again to go on from here.")
+        return TRY_LATER
+    finally:
+        transport.close()
+    return max(statuses)
+
+
+def _import(
+    source: Source,
+    rules: Rules,
+    given: dict[str, Any],
+    transport: Transport,
+    checkpoint: Checkpoint,
+    options: argparse.Namespace,
+) -> int:
+    bar = _Progress(source)
+    try:
+        result = import_source(
+            source,
+            rules,
+            given,
+            transport,
+            checkpoint,
+            progress=bar.show,
+            patience_s=options.timeout,
+            dry_run=options.dry_run,
+        )
+    except Interrupted:
+        raise
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(source.kind, source.kind)
+        raise BadOptions(f"{source.name}: {error}. Try: pip install 'gapwatch-client[{extra}]'") from None
+    except Exception as error:  # whatever a format's library finds wrong with a file
+        _tell(f"{source.name}: cannot be read as {source.kind} ({type(error).__name__}: {error})")
+        return DATA_ERROR
+    finally:
         bar.end()
-        _report(result, dry_run=options.dry_run)
-        status = status or (0 if result.is_clean else DATA_ERROR)
-    transport.close()
-    return status
+    _report(result, dry_run=options.dry_run)
+    return 0 if result.is_clean else DATA_ERROR
 
 
 def _given(settings: list[str]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-
 from gapwatch_client.segments import list_segments
+
 from parts import clean_environment, episode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,13 +22,15 @@ _TAGS = {
 
 def read_runs(uri: str, notes: Notes, experiment: str | None = None) -> Iterator[Row]:
     """Of a tracking server or a directory of runs; of one experiment or of all."""
+    # A directory of runs is read as it is; MLflow would rather have it moved into a database first.
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(tracking_uri=uri)
     experiments = [e for e in client.search_experiments() if experiment in {None, e.name, e.experiment_id}]
     if not experiments:
         raise ValueError(f"there is no experiment {experiment or ''} at {uri}")
-    for found in sorted(experiments, key=lambda e: int(e.experiment_id)):
+    for found in sorted(experiments, key=lambda e: (len(e.experiment_id), e.experiment_id)):
         token = None
         while True:
             page = client.search_runs([found.experiment_id], max_results=PAGE, page_token=token)
