@@ -111,15 +111,15 @@ def update_cusum(watch: CusumWatch, state: CusumState, values: Sequence[float]) 
                 "arl": watch.arl,
             }
             crossings.append(Crossing("breach", index, number, change, "cusum", top, h, facts))
-            _restart(state, alarmed=True)
+            restart_cusum(state, alarmed=True)
         elif state.alarmed:
             state.calm = 0 if top > h / 2 else state.calm + 1
             if top > h / 2:
-                _restart(state, alarmed=True)
+                restart_cusum(state, alarmed=True)
             elif state.calm >= watch.clear_episodes:
                 began = number + 1 - state.calm
                 crossings.append(Crossing("recovery", index, number, began, "cusum", top, h / 2, {}))
-                _restart(state, alarmed=False)
+                restart_cusum(state, alarmed=False)
     return crossings
 
 
@@ -131,10 +131,11 @@ def _learn(watch: CusumWatch, state: CusumState, x: float) -> None:
     state.learned = [mean, spread + step * (x - mean)]
     if state.n >= watch.learn:
         state.mean, state.deviation = mean, max(sqrt(state.learned[1] / (state.n - 1)), 1e-9 * (1 + abs(mean)))
-        _restart(state, alarmed=False)
+        restart_cusum(state, alarmed=False)
 
 
-def _restart(state: CusumState, *, alarmed: bool) -> None:
+def restart_cusum(state: CusumState, *, alarmed: bool) -> None:
+    """The evidence begins anew; what was learned stays."""
     state.high = state.low = 0.0
     state.began = [state.n, state.n]
     state.alarmed, state.calm = alarmed, 0

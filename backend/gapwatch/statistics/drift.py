@@ -64,6 +64,8 @@ class LevelState:
     learned_n: int = 0
     learned_total: float = 0.0
     reference_n: int = 0
+    # The number of the last episode that was learned from.
+    reference_end: int = 0
     reference_value: float | None = None
     limit: float | None = None
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
@@ -172,7 +174,7 @@ def _learn(watch: LevelWatch, state: LevelState) -> None:
     n = state.learned_n
     p = state.learned_total / n
     centre, half = p + Z_LIMIT**2 / (2 * n), Z_LIMIT * sqrt(p * (1 - p) / n + Z_LIMIT**2 / (4 * n * n))
-    state.reference_n, state.reference_value = n, p
+    state.reference_n, state.reference_value, state.reference_end = n, p, state.n - 1
     low = (centre - half) / (1 + Z_LIMIT**2 / n) - watch.margin
     # A level at the end of its scale cannot get worse, and is not judged.
     state.limit = within_scale(low) if low > LOWEST_LIMIT else None

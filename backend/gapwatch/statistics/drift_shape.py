@@ -101,18 +101,18 @@ def update_shape(
             crossings.append(
                 Crossing("breach", index, number, began[leader], "rank e-detector", mean, alarm_at, facts)
             )
-            _restart(state, alarmed=True)
+            restart_shape(state, alarmed=True)
         elif state.alarmed:
             suspicious = max(best) >= SUSPICIOUS
             state.calm = 0 if suspicious else state.calm + 1
             if suspicious:
-                _restart(state, alarmed=True)
+                restart_shape(state, alarmed=True)
             elif state.calm >= watch.clear_episodes:
                 began_at = number + 1 - state.calm
                 crossings.append(
                     Crossing("recovery", index, number, began_at, "rank e-detector", mean, SUSPICIOUS, {})
                 )
-                _restart(state, alarmed=False)
+                restart_shape(state, alarmed=False)
         strength, best, began = state.strength, state.best, state.began
     return crossings
 
@@ -129,7 +129,7 @@ def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: f
         "since": {"n": state.n - state.began[leader], "direction": _direction(state.best)},
     }
     value, change = shape_strength(state), state.began[leader]
-    _restart(state, alarmed=True)
+    restart_shape(state, alarmed=True)
     return Crossing("breach", index, state.n - 1, change, "rank e-detector", value, threshold, facts)
 
 
@@ -140,10 +140,11 @@ def _learn(watch: ShapeWatch, state: ShapeState) -> None:
     for value in ordered:
         counts[_bin(bisect_left(state.grid, value) + bisect_right(state.grid, value))] += 1
     state.bins, state.values = counts, []
-    _restart(state, alarmed=False)
+    restart_shape(state, alarmed=False)
 
 
-def _restart(state: ShapeState, *, alarmed: bool) -> None:
+def restart_shape(state: ShapeState, *, alarmed: bool) -> None:
+    """The evidence begins anew; what was learned stays."""
     bets = 2 * len(MEAN_BETS) + BINS
     state.strength, state.best, state.began = [0.0] * bets, [0.0] * bets, [state.n] * bets
     state.alarmed, state.calm = alarmed, 0

@@ -1,10 +1,10 @@
-"""Rules, alerts, and the outbox that carries them to people."""
+"""Rules, what their detectors know, alerts, and the outbox that carries them to people."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, LargeBinary, text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Identity, Index, LargeBinary, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import Integer
@@ -18,11 +18,13 @@ from gapwatch.store.tables.schema import (
     RowId,
     Time,
     Word,
+    Words,
     one_of,
 )
 
 SEVERITIES = ("info", "warning", "critical")
 ALERT_STATES = ("pending", "firing", "acknowledged", "no_data", "resolved")
+INCIDENT_STATES = ("firing", "acknowledged", "resolved")
 CHANNEL_KINDS = ("webhook", "pagerduty", "slack", "email", "alertmanager", "apprise")
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
 
@@ -41,9 +43,14 @@ class Channel(Base):
     secret: Mapped[bytes | None] = mapped_column(LargeBinary)
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[Time | None]
+    # What comes here and when: least severity, match, escalation, repeat, quiet hours, the channel to fall back
+    # on.
+    routing: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
 
 
 class Rule(Base):
+    """A rule of a project. One that bears the name of a default rule stands in its place."""
+
     __tablename__ = "rules"
     __table_args__ = (one_of("severity", *SEVERITIES), Index(None, "project_id", "name", unique=True))
 
@@ -60,28 +67,63 @@ class Rule(Base):
     disabled_at: Mapped[Time | None]
 
 
+class Incident(Base):
+    """What is wrong with one deployment now: one page, however many rules tell of it. At most one is open."""
+
+    __tablename__ = "incidents"
+    __table_args__ = (
+        one_of("state", *INCIDENT_STATES),
+        one_of("severity", *SEVERITIES),
+        ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
+        Index(
+            "incidents_one_open_per_deployment",
+            "project_id",
+            "deployment_id",
+            unique=True,
+            postgresql_where=text("state <> 'resolved'"),
+        ),
+    )
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    deployment_id: Mapped[int]
+    state: Mapped[Word]
+    severity: Mapped[Word]
+    opened_at: Mapped[CreatedAt]
+    # When people were told of it and how severe it was then; `page_at` is when they still have to be told.
+    paged_at: Mapped[Time | None]
+    paged_severity: Mapped[Word | None]
+    page_at: Mapped[Time | None]
+    acknowledged_at: Mapped[Time | None]
+    acknowledged_by: Mapped[Word | None]
+    resolved_at: Mapped[Time | None]
+    content: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
+
+
 class Alert(Base):
-    """One episode of trouble of one series under one rule; at most one is open at a time."""
+    """One time of trouble of one series under one rule; at most one is open at a time."""
 
     __tablename__ = "alerts"
     __table_args__ = (
         one_of("state", *ALERT_STATES),
         one_of("severity", *SEVERITIES),
-        ForeignKeyConstraint(["project_id", "rule_id"], ["rules.project_id", "rules.id"]),
+        ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
+        ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
         Index(
             "alerts_one_open_per_series",
             "project_id",
-            "rule_id",
+            "deployment_id",
+            "rule",
             "series",
             unique=True,
             postgresql_where=text("state <> 'resolved'"),
         ),
         Index(None, "project_id", "opened_at"),
+        Index(None, "project_id", "incident_id"),
     )
 
     project_id: Mapped[ProjectId]
     id: Mapped[RowId]
-    rule_id: Mapped[int]
     series: Mapped[Word]
     state: Mapped[Word]
     severity: Mapped[Word]
@@ -89,9 +131,22 @@ class Alert(Base):
     opened_at: Mapped[CreatedAt]
     state_since: Mapped[CreatedAt]
     resolved_at: Mapped[Time | None]
+    rule: Mapped[Word]
+    kind: Mapped[Word]
+    deployment_id: Mapped[int]
+    incident_id: Mapped[int | None]
+    # The state to return to when data comes again.
+    before_no_data: Mapped[Word | None]
+    dry_run: Mapped[bool] = mapped_column(server_default=text("false"))
+    regressed: Mapped[bool] = mapped_column(server_default=text("false"))
+    escalating: Mapped[bool] = mapped_column(server_default=text("false"))
+    acknowledged_at: Mapped[Time | None]
+    acknowledged_by: Mapped[Word | None]
 
 
 class AlertTransition(Base):
+    """The history of an alert: what happened, who did it, and what they said."""
+
     __tablename__ = "alert_transitions"
     __table_args__ = (
         one_of("to_state", *ALERT_STATES),
@@ -107,23 +162,24 @@ class AlertTransition(Base):
     to_state: Mapped[Word]
     actor: Mapped[Word]
     comment: Mapped[str | None]
+    input: Mapped[Word] = mapped_column(server_default=text("''"))
 
 
 class Delivery(Base):
-    """The outbox: written with the transition, marked sent only after it was sent."""
+    """The outbox: written with the transition, marked sent only after it was sent. A test has no incident."""
 
     __tablename__ = "deliveries"
     __table_args__ = (
         one_of("state", *DELIVERY_STATES),
-        ForeignKeyConstraint(["project_id", "alert_id"], ["alerts.project_id", "alerts.id"]),
+        one_of("action", "trigger", "acknowledge", "resolve", "test"),
+        ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
         ForeignKeyConstraint(["project_id", "channel_id"], ["channels.project_id", "channels.id"]),
         Index(None, "due_at", postgresql_where=text("state = 'due'")),
-        Index(None, "project_id", "alert_id", "channel_id", "id"),
+        Index(None, "project_id", "incident_id", "channel_id", "id"),
     )
 
     project_id: Mapped[ProjectId]
     id: Mapped[RowId]
-    alert_id: Mapped[int]
     channel_id: Mapped[int]
     action: Mapped[Word]
     dedup_key: Mapped[Word]
@@ -133,6 +189,11 @@ class Delivery(Base):
     due_at: Mapped[CreatedAt]
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
     sent_at: Mapped[Time | None]
+    incident_id: Mapped[int | None]
+    # Why it exists: the change itself, a repeat, an escalation, or another channel that gave up.
+    reason: Mapped[Word] = mapped_column(server_default=text("'change'"))
+    # Retries end here; what was held back for quiet hours counts from when it was let go.
+    give_up_at: Mapped[Time | None]
 
 
 class DeliveryAttempt(Base):
@@ -148,6 +209,8 @@ class DeliveryAttempt(Base):
     at: Mapped[CreatedAt]
     status: Mapped[int | None]
     answer: Mapped[str]
+    outcome: Mapped[Word] = mapped_column(server_default=text("'sent'"))
+    took_ms: Mapped[int | None]
 
 
 class Silence(Base):
@@ -185,3 +248,67 @@ class Event(Base):
     deployment_id: Mapped[int | None]
     details: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
     created_at: Mapped[CreatedAt]
+
+
+class WatchDue(Base):
+    """Episodes that were folded and are still to be watched: one row an accepted batch, in the order of
+    arrival.
+    """
+
+    __tablename__ = "watch_due"
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    episode_ids: Mapped[Words]
+    # When the batch was accepted: the transaction's time, which its episodes bear too.
+    accepted_at: Mapped[Time]
+    created_at: Mapped[CreatedAt]
+
+
+class Watch(Base):
+    """How far the detectors of a deployment have come."""
+
+    __tablename__ = "watches"
+    __table_args__ = (
+        ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
+    )
+
+    project_id: Mapped[ProjectId]
+    deployment_id: Mapped[int] = mapped_column(primary_key=True)
+    episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # Episodes that came more than a day behind newer ones: counted here, and judged by no detector.
+    late: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    newest_started_at: Mapped[Time | None]
+    newest_received_at: Mapped[Time | None]
+    silent: Mapped[bool] = mapped_column(server_default=text("false"))
+    updated_at: Mapped[CreatedAt]
+
+
+class DetectorState(Base):
+    """What one detector knows: its parameters, its numbers, and the first and last episode it saw."""
+
+    __tablename__ = "detectors"
+
+    project_id: Mapped[ProjectId]
+    deployment_id: Mapped[int] = mapped_column(primary_key=True)
+    rule: Mapped[Word] = mapped_column(primary_key=True)
+    series: Mapped[Word] = mapped_column(primary_key=True)
+    params: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    state: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    # Set by a person's "resolve": the detector begins to look for evidence anew.
+    restart: Mapped[bool] = mapped_column(server_default=text("false"))
+    updated_at: Mapped[CreatedAt]
+
+
+class Presence(Base):
+    """When a robot was last heard of, and how long it has ever been quiet."""
+
+    __tablename__ = "presence"
+
+    project_id: Mapped[ProjectId]
+    robot: Mapped[Word] = mapped_column(primary_key=True)
+    deployment_id: Mapped[int]
+    heard_at: Mapped[Time]
+    live_episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    longest_gap_s: Mapped[float] = mapped_column(server_default=text("0"))
+    silent: Mapped[bool] = mapped_column(server_default=text("false"))

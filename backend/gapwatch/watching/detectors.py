@@ -1,0 +1,230 @@
+"""One shape for every detector: takes values in order, tells what came true, and can be stored as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+from zlib import crc32
+
+from gapwatch.statistics import cusum, drift, drift_against_sim, drift_shape
+from gapwatch.statistics.drift import Crossing
+
+
+class Detector(Protocol):
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def is_alarmed(self) -> bool: ...
+
+    def candidates(self) -> list[int]:
+        """Numbers of episodes that may still be named: possible changes, and the end of the reference."""
+
+    def update(self, values: Sequence[float]) -> list[Crossing]: ...
+
+    def restart(self) -> None:
+        """Forget an alarm: the evidence begins anew, what was learned stays."""
+
+    def dump(self) -> dict[str, Any]: ...
+
+
+class LevelDetector:
+    """A number from 0 to 1 against its own past, or against a limit."""
+
+    def __init__(self, watch: drift.LevelWatch, stored: dict[str, Any] | None) -> None:
+        self.watch = watch
+        self.state = drift.LevelState() if stored is None else drift.LevelState.load(stored)
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def is_alarmed(self) -> bool:
+        return self.state.climb is not None
+
+    def candidates(self) -> list[int]:
+        return [*self.state.began, self.state.reference_end]
+
+    def update(self, values: Sequence[float]) -> list[Crossing]:
+        return drift.update_level(self.watch, self.state, values)
+
+    def restart(self) -> None:
+        state = self.state
+        state.climb, state.since_n, state.since_total = None, 0, 0.0
+        state.strength, state.best = [0.0] * 4, [0.0] * 4
+        state.began, state.before = [state.n] * 4, [state.total] * 4
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self.state)
+
+
+class RankDetector:
+    """Any number, by its rank in a reference."""
+
+    def __init__(self, watch: drift_shape.ShapeWatch, stored: dict[str, Any] | None) -> None:
+        self.watch = watch
+        self.state = drift_shape.ShapeState(**(stored or {}))
+        # Where several series are judged together each alone needs more.
+        self.threshold: float | None = None
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def is_alarmed(self) -> bool:
+        return self.state.alarmed
+
+    @property
+    def has_learned(self) -> bool:
+        return bool(self.state.grid)
+
+    @property
+    def strength(self) -> float:
+        return drift_shape.shape_strength(self.state)
+
+    def candidates(self) -> list[int]:
+        return [*self.state.began, self.watch.learn - 1]
+
+    def update(self, values: Sequence[float]) -> list[Crossing]:
+        return drift_shape.update_shape(self.watch, self.state, values, threshold=self.threshold)
+
+    def declare(self, index: int, threshold: float) -> Crossing:
+        return drift_shape.declare_shape(self.watch, self.state, index, threshold)
+
+    def restart(self) -> None:
+        if self.state.alarmed:
+            drift_shape.restart_shape(self.state, alarmed=False)
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self.state)
+
+
+class CusumDetector:
+    """A number that is near normal, in deviations from its mean."""
+
+    def __init__(self, watch: cusum.CusumWatch, stored: dict[str, Any] | None) -> None:
+        self.watch = watch
+        self.state = cusum.CusumState(**(stored or {}))
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def is_alarmed(self) -> bool:
+        return self.state.alarmed
+
+    def candidates(self) -> list[int]:
+        return [*self.state.began, self.watch.learn - 1]
+
+    def update(self, values: Sequence[float]) -> list[Crossing]:
+        return cusum.update_cusum(self.watch, self.state, values)
+
+    def restart(self) -> None:
+        if self.state.alarmed:
+            cusum.restart_cusum(self.state, alarmed=False)
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self.state)
+
+
+class SimDetector:
+    """Success against the sim episodes of the same policy version and task."""
+
+    def __init__(self, watch: drift_against_sim.SimWatch, stored: dict[str, Any] | None) -> None:
+        self.watch = watch
+        self.state = drift_against_sim.SimState() if stored is None else drift_against_sim.SimState.load(stored)
+        self.sim = (self.state.sim_successes, self.state.sim_n)
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def is_alarmed(self) -> bool:
+        return self.state.climb is not None
+
+    def candidates(self) -> list[int]:
+        # A process begins with a block, and is made when the block is full.
+        state = self.state
+        return [*(process.began for process in state.processes), state.n - state.filled, state.n - state.run_n]
+
+    def update(self, values: Sequence[float]) -> list[Crossing]:
+        return drift_against_sim.update_against_sim(self.watch, self.state, self.sim, values)
+
+    def forget_processes(self) -> None:
+        """Another policy version has another simulation: what was shown against the old one says nothing."""
+        state = self.state
+        state.processes, state.filled, state.filled_successes = [], 0, 0.0
+        state.run_n, state.run_successes = 0, 0.0
+
+    def restart(self) -> None:
+        self.state.climb = None
+        self.forget_processes()
+
+    def dump(self) -> dict[str, Any]:
+        return self.state.dump()
+
+
+@dataclass
+class SevereState:
+    n: int = 0
+    calm: int = 0
+    alarmed: bool = False
+    seen: int = 0
+
+
+class SevereDetector:
+    """A single episode is enough; over when so many passed without another."""
+
+    def __init__(self, severe: int, clear_episodes: int, stored: dict[str, Any] | None) -> None:
+        self.severe, self.clear_episodes = severe, clear_episodes
+        self.state = SevereState(**(stored or {}))
+
+    @property
+    def n(self) -> int:
+        return self.state.n
+
+    @property
+    def is_alarmed(self) -> bool:
+        return self.state.alarmed
+
+    def candidates(self) -> list[int]:
+        return []
+
+    def update(self, values: Sequence[float]) -> list[Crossing]:
+        state, crossings = self.state, []
+        for index, value in enumerate(values):
+            number, state.n = state.n, state.n + 1
+            if value >= self.severe:
+                state.calm, state.seen = 0, state.seen + 1
+                if not state.alarmed:
+                    state.alarmed, state.seen = True, 1
+                    facts = {"since": {"n": 1, "value": value}, "severe": self.severe}
+                    crossings.append(
+                        Crossing("breach", index, number, number, "single episode", value, self.severe, facts)
+                    )
+            elif state.alarmed:
+                state.calm += 1
+                if state.calm >= self.clear_episodes:
+                    state.alarmed = False
+                    facts = {"since": {"n": state.calm, "value": 0.0}, "seen": state.seen}
+                    began = number + 1 - state.calm
+                    crossings.append(
+                        Crossing("recovery", index, number, began, "single episode", 0.0, self.severe, facts)
+                    )
+        return crossings
+
+    def restart(self) -> None:
+        self.state.alarmed, self.state.calm = False, 0
+
+    def dump(self) -> dict[str, Any]:
+        return asdict(self.state)
+
+
+def seed_of(*words: object) -> int:
+    """A number that is the same for the same words in every process."""
+    return crc32("/".join(map(str, words)).encode())

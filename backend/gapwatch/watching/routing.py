@@ -1,0 +1,110 @@
+"""Who is told when: which channels an incident goes to, at once, after quiet hours or when nobody answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+from gapwatch.watching.incidents import rank
+from gapwatch.watching.match import Match
+from gapwatch.watching.rules import Severity
+
+ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Minutes = Annotated[float, Field(gt=0, le=100_000)]
+
+
+class QuietHours(BaseModel):
+    """From and until, on the clock of a time zone; what is not critical waits until they are over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    start: ClockTime
+    end: ClockTime
+    timezone: str = "UTC"
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("not a time zone; write it like Europe/Berlin") from None
+        return name
+
+    def over_at(self, now: datetime) -> datetime | None:
+        """When the quiet hours that it is now in are over; None outside them."""
+        zone = ZoneInfo(self.timezone)
+        local = now.astimezone(zone)
+        start, end = time.fromisoformat(self.start), time.fromisoformat(self.end)
+        clock = local.time()
+        inside = start <= clock < end if start <= end else clock >= start or clock < end
+        if not inside:
+            return None
+        day = local.date() + timedelta(days=1 if end <= clock else 0)
+        return datetime.combine(day, end, zone).astimezone(now.tzinfo)
+
+
+class Routing(BaseModel):
+    """What comes to a channel and when. Without anything: everything from `warning` up, at once."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    min_severity: Severity = "warning"
+    match: Match = Match()
+    escalate_after_minutes: Minutes | None = None
+    repeat_minutes: Minutes | None = None
+    quiet_hours: QuietHours | None = None
+    fallback: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A channel as routing sees it."""
+
+    id: int
+    routing: Routing
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One delivery to be: to which channel, not before when, and why."""
+
+    channel_id: int
+    due_at: datetime
+    reason: str
+
+
+def plan(
+    targets: Sequence[Target],
+    *,
+    severity: str,
+    words: Mapping[str, str | None],
+    only: Sequence[int],
+    now: datetime,
+    reason: str = "change",
+) -> list[Planned]:
+    """The deliveries of a page. `only` are the channels that the rules name; none named means all that fit.
+
+    A channel that a rule names gets its alerts whatever their severity: naming it is the choice.
+    """
+    planned = []
+    for target in targets:
+        routing = target.routing
+        if only and target.id not in only:
+            continue
+        if not only and rank(severity) < rank(routing.min_severity):
+            continue
+        if not routing.match.fits({**words, "severity": severity}):
+            continue
+        due_at, why = now, reason
+        if routing.escalate_after_minutes is not None:
+            due_at, why = now + timedelta(minutes=routing.escalate_after_minutes), "escalation"
+        if routing.quiet_hours is not None and severity != "critical":
+            due_at = routing.quiet_hours.over_at(due_at) or due_at
+        planned.append(Planned(target.id, due_at, why))
+    return planned

@@ -1,0 +1,54 @@
+"""What can be watched in an episode: named series of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+OUTCOME_VALUES = {"success": 1.0, "failure": 0.0}
+COUNTS = ("violations", "interventions", "overrides")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One real episode, as far as detectors look at it."""
+
+    id: str
+    started_at: datetime
+    received_at: datetime
+    outcome: str
+    policy_id: int
+    stage: str | None = None
+    robot: str | None = None
+    reward: float | None = None
+    duration_s: float | None = None
+    violations: int | None = None
+    interventions: int | None = None
+    overrides: int | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def value_of(series: str, episode: Seen) -> float | None:
+    """The number an episode has in a series, if it has one. Aborted and abandoned ones are in no success rate."""
+    if series == "success":
+        return OUTCOME_VALUES.get(episode.outcome)
+    if series == "reward":
+        return episode.reward
+    if series == "duration":
+        return episode.duration_s
+    if series in COUNTS:
+        count = getattr(episode, series)
+        return None if count is None else float(count > 0)
+    kind, _, name = series.partition(":")
+    values = episode.signals if kind == "signal" else episode.metrics if kind == "metric" else {}
+    return values.get(name)
+
+
+def names_in(kind: str, episodes: Iterable[Seen]) -> list[str]:
+    """The series of every signal, or of every metric, that these episodes have."""
+    found: set[str] = set()
+    for episode in episodes:
+        found.update(episode.signals if kind == "signals" else episode.metrics)
+    return sorted(f"{kind[:-1]}:{name}" for name in found)

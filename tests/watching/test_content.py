@@ -1,0 +1,144 @@
+from datetime import UTC, datetime, timedelta
+
+from gapwatch.watching.changes import Affected, Happened, RobotShare, affected_robots, rank_events
+from gapwatch.watching.content import Facts, Reason, build, lines
+
+AT = datetime(2026, 11, 16, 9, 14, tzinfo=UTC)
+DRIFT = {
+    "series": "success",
+    "statistic": "e-detector",
+    "e_value": 12_345.6,
+    "arl": 10_000.0,
+    "reference": {"n": 300, "value": 0.91, "limit": 0.86},
+    "since": {"n": 52, "value": 0.481, "interval": [0.35, 0.61]},
+    "change_point": {"at": "2026-11-16T09:14:03Z", "first_episode": "e-301"},
+    "decided_by": {"episode": "e-352", "at": "2026-11-16T10:02:00Z"},
+}
+
+
+def reason(kind="drift", severity="warning", series="success", evidence=DRIFT, rule="success-drift", **more):
+    return Reason(rule, kind, severity, series, evidence, AT, **more)
+
+
+def facts(*reasons, **more):
+    place = {"policy": "bin-pick", "version": "1.4.0", "task": "pick-mug", "site": "berlin", "stage": "full"}
+    link = "https://gapwatch.example.com/alerts/7"
+    return Facts(deployment="berlin-line-3", link=link, reasons=reasons, **place, **more)
+
+
+def test_the_headline_says_what_fell_from_what_to_what_since_when():
+    headline = build(facts(reason()))["headline"]
+    assert headline == "berlin-line-3: success 91 % → 48 % (n 52), since 16 Nov 09:14 UTC"
+    assert len(headline) <= 100
+
+
+def test_a_headline_is_never_longer_than_a_locked_phone_shows():
+    content = build(Facts("x" * 150, "p", "1", "t", None, None, "https://g", [reason()]))
+    assert len(content["headline"]) == 100
+    assert content["headline"].endswith("…")
+
+
+def test_the_most_severe_reason_leads_and_all_are_listed():
+    violation = {
+        "statistic": "single episode",
+        "since": {"n": 1, "value": 2.0},
+        "change_point": {"at": "2026-11-16T09:20:00Z"},
+    }
+    content = build(
+        facts(reason(), reason("safety", "critical", "violations severe", violation, "safety-violation"))
+    )
+    assert content["severity"] == "critical"
+    assert content["headline"].startswith("berlin-line-3: 2 safety violations in one episode")
+    assert [one["rule"] for one in content["reasons"]] == ["safety-violation", "success-drift"]
+
+
+def test_a_drop_has_its_interval_and_its_baseline():
+    evidence = DRIFT | {
+        "reference": {"n": 2000, "value": 0.9, "side": "sim"},
+        "drop": {"value": 0.42, "interval": [0.28, 0.55]},
+    }
+    [one] = build(facts(reason("drop", evidence=evidence, rule="success-below-sim")))["reasons"]
+    assert "success sim 90 % → 48 % (n 52)" in one["sentence"]
+    assert "drop 42 points [28, 55]" in one["sentence"]
+    assert "one false alarm in 10,000 episodes" in one["sentence"]
+
+
+def test_what_is_known_besides_becomes_lines():
+    content = build(
+        facts(
+            reason(regressed=True),
+            category={"category": "contact_dynamics", "contribution": 0.31},
+            slices=[{"condition": "object", "level": "glass", "value": 0.2, "n": 20}],
+            changes=[{"kind": "release", "at": "2026-11-16T09:00:00Z", "title": "1.4.0 → 1.5.0", "fit": 0.9}],
+            robots=Affected(("ur5e-1",), ("ur5e-2",)),
+        )
+    )
+    text = "\n".join(lines(content))
+    assert "regressed" in text
+    assert "contact_dynamics (31 points)" in text
+    assert "object=glass 20 % of 20" in text
+    assert "Before it: 1.4.0 → 1.5.0 (release, 16 Nov 09:00 UTC)." in text
+    assert "Robots affected: ur5e-1; not: ur5e-2." in text
+
+
+def test_every_kind_has_words():
+    silence = {"robot": "ur5e-012", "heard_at": "2026-11-16T03:00:00Z"}
+    category = {"category": "visual", "contribution": 0.12}
+    gate = DRIFT | {"reference": {"n": 0, "value": 0.6, "limit": 0.6}}
+    signal = {"since": {"n": 40, "direction": "higher"}, "change_point": {"at": "2026-11-16T09:14:03Z"}}
+    expected = {
+        ("no_data", "robot:ur5e-012"): (silence, "ur5e-012 silent since 16 Nov 03:00 UTC"),
+        ("category", "visual"): (category, "visual costs 12 points of success"),
+        ("stage_gate", "success@full"): (gate, "success gate 60 % → 48 % (n 52), since 16 Nov 09:14 UTC"),
+        ("drift", "signal:peak_force_n"): (signal, "peak_force_n rose, since 16 Nov 09:14 UTC"),
+    }
+    for (kind, series), (evidence, words) in expected.items():
+        assert (
+            build(facts(reason(kind, series=series, evidence=evidence)))["headline"] == f"berlin-line-3: {words}"
+        )
+
+
+def test_robots_are_told_apart_by_what_they_did_since_the_change():
+    shares = [
+        RobotShare("bad-1", 4, 20),
+        RobotShare("bad-2", 2, 10),
+        RobotShare("good", 18, 20),
+        RobotShare("new", 1, 3),
+    ]
+    found = affected_robots(shares, 0.9)
+    assert found.affected == ("bad-1", "bad-2")
+    assert found.unaffected == ("good",)
+    assert affected_robots([RobotShare("good", 18, 20)], 0.9) == Affected((), ())
+
+
+def ranked(*events, robots=Affected((), ())):  # noqa: B008 - frozen
+    return rank_events(events, AT, deployment="berlin-line-3", site="berlin", robots=robots)
+
+
+def test_events_are_ranked_by_fit_to_the_change_point():
+    found = ranked(
+        Happened("site", AT - timedelta(days=2), "new lamp"),
+        Happened("release", AT - timedelta(minutes=10), "1.5.0", deployment="berlin-line-3"),
+        Happened("calibration", AT - timedelta(hours=3), "camera", site="berlin"),
+    )
+    assert [one["title"] for one in found] == ["1.5.0", "camera", "new lamp"]
+    assert found[0]["fit"] > 0.9
+
+
+def test_events_elsewhere_long_before_or_after_are_left_out():
+    assert not ranked(
+        Happened("release", AT, "other", deployment="oslo"),
+        Happened("site", AT, "other", site="oslo"),
+        Happened("release", AT - timedelta(days=8), "old"),
+        Happened("release", AT + timedelta(hours=2), "after"),
+    )
+
+
+def test_an_event_on_the_affected_robots_fits_better_than_one_on_the_others():
+    robots = Affected(("bad-1", "bad-2"), ("good",))
+    found = ranked(
+        Happened("calibration", AT, "of the good one", robots=("good",)),
+        Happened("calibration", AT - timedelta(hours=1), "of the bad ones", robots=("bad-1", "bad-2")),
+        robots=robots,
+    )
+    assert [one["title"] for one in found] == ["of the bad ones"]
