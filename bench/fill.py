@@ -18,7 +18,11 @@ FROM (SELECT n, interval '365 days' * (n::float8 / {count} - 1) AS age
 JOIN pattern ON place = n % {patterns} ORDER BY n
 """)
 # Every other column is that of the row that is repeated.
-OWN = {"id": sql.SQL("uuidv7(age)::text"), "started_at": sql.SQL("now() + age")}
+OWN = {
+    "id": sql.SQL("uuidv7(age)::text"),
+    "started_at": sql.SQL("now() + age"),
+    "session": sql.SQL("to_char(now() + age, 'YYYY-MM-DD-AM')"),
+}
 
 
 def fill_episodes(url: str, project_id: int, count: int) -> None:

@@ -146,7 +146,7 @@ def test_verify_finds_a_wrong_number(project):
     settled(project)
     with project.database.transaction() as connection:
         connection.exec_driver_sql(
-            f"UPDATE rollup_values SET zero = zero + 1 WHERE project_id = {project.id} AND name = 'zero'"
+            f"UPDATE rollup_cells SET successes = successes + 1 WHERE project_id = {project.id}"
         )
     assert verified(project).differences > 0
 

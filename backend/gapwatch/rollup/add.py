@@ -6,8 +6,9 @@ from typing import Any
 
 from gapwatch.store import cells, rollups
 from gapwatch.store.database import Connection
-from gapwatch.tally.sums import Sums, ValueSum
+from gapwatch.tally.sums import Sums
 from gapwatch.tally.tiers import count_rows, value_rows
+from gapwatch.tally.values import add_values, pack_values, unpack_values
 
 # A condition with more levels than this tells episodes apart instead of describing them; and a project with more
 # cells than this would answer from as many rows as it has episodes.
@@ -45,36 +46,17 @@ def pool_conditions(connection: Connection, project_id: int) -> None:
         cells.pool_condition(connection, project_id, most, levels[most])
 
 
-def value_columns(value: ValueSum) -> tuple[Any, ...]:
-    value.tidy()
-    return (
-        *(value.n, value.total, value.total_sq, value.zero),
-        *(list(value.bins), list(value.bins.values()), list(value.negative), list(value.negative.values())),
-    )
-
-
-def value_of(columns: tuple[Any, ...]) -> ValueSum:
-    n, total, total_sq, zero, bins, counts, negative, negative_counts = columns
-    return ValueSum(
-        n,
-        int(total),
-        int(total_sq),
-        zero,
-        dict(zip(bins, counts, strict=True)),
-        dict(zip(negative, negative_counts, strict=True)),
-    )
-
-
 def _add_values(connection: Connection, project_id: int, sums: Sums) -> None:
     rows = value_rows(sums)
     stored = rollups.stored_values(connection, project_id, list(rows))
     written, emptied = [], []
-    for key, value in rows.items():
+    for key, values in rows.items():
         if key in stored:
-            value.add(value_of(stored[key]))
-        if value.is_empty:
+            add_values(values, unpack_values(stored[key]))
+        body = pack_values(values)
+        if body is None:
             emptied.append(key)
         else:
-            written.append((*key, *value_columns(value)))
+            written.append((*key, body))
     rollups.put_values(connection, project_id, written)
     rollups.drop_values(connection, project_id, [key for key in emptied if key in stored])

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gapwatch.rollup.add import value_columns
 from gapwatch.store import folding, stored_rollups, work
 from gapwatch.store.database import Connection, Database
 from gapwatch.tally.sums import Sums
 from gapwatch.tally.tiers import count_rows, value_rows
+from gapwatch.tally.values import pack_values
 
 MOST_EXAMPLES = 5
 
@@ -33,7 +33,7 @@ def verify_project(database: Database, project_id: int, slug: str) -> Verified:
         expected, episodes = _recomputed(connection, project_id)
         computed: dict[str, dict[Any, Any]] = dict(count_rows(expected))
         computed["rollup_values"] = {
-            key: value_columns(value) for key, value in value_rows(expected).items() if not value.is_empty
+            key: body for key, values in value_rows(expected).items() if (body := pack_values(values)) is not None
         }
         rows = differences = 0
         examples: list[tuple[str, Any, Any, Any]] = []

@@ -6,10 +6,8 @@ Keys come without the project, buckets as seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 from psycopg import sql
 from sqlalchemy import Connection
 
@@ -28,8 +26,7 @@ TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
     "rollup_sessions": ((*SCOPE, ("bucket_at", "bigint"), ("session", "text")), ("successes", "failures")),
     "rollup_contracts": ((*SCOPE, *BUCKET, ("contract_id", "int")), ("episodes",)),
 }
-VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("name", "text"), ("outcome", "text"), *BUCKET)
-VALUE_COLUMNS = ("n", "total", "total_sq", "zero", "bins", "bin_counts", "negative_bins", "negative_counts")
+VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("outcome", "text"), *BUCKET)
 
 
 def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -61,50 +58,36 @@ def add_counts(connection: Connection, project_id: int, table: str, rows: Sequen
 
 def stored_values(
     connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]
-) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The stored rows of `rollup_values` with these keys, as tuples of VALUE_COLUMNS."""
+) -> dict[tuple[Any, ...], bytes]:
+    """The bodies of `rollup_values` with these keys."""
     if not keys:
         return {}
     statement = sql.SQL(
-        "SELECT {names}, {columns} FROM rollup_values r JOIN {rows} USING ({others})"
+        "SELECT {names}, body FROM rollup_values r JOIN {rows} USING ({others})"
         " WHERE r.project_id = %s AND r.bucket_at = to_timestamp(u.bucket_at)"
     ).format(
         names=sql.SQL(", ").join(sql.SQL("u.{}").format(sql.Identifier(name)) for name, _ in VALUE_KEY),
-        columns=sql.SQL(", ").join(map(sql.Identifier, VALUE_COLUMNS)),
         rows=_unnested(VALUE_KEY),
         others=_names(tuple(key for key in VALUE_KEY if key[0] != "bucket_at")),
     )
     with driver_cursor(connection) as cursor:
         cursor.execute(statement, (*_columns(VALUE_KEY, keys), project_id))
-        width = len(VALUE_KEY)
-        return {row[:width]: row[width:] for row in cursor}
+        return {row[:-1]: row[-1] for row in cursor}
 
 
 def put_values(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Write whole rows (*key, *VALUE_COLUMNS). They travel as JSON: unnest() would flatten their arrays."""
+    """Write whole rows (*key, body)."""
     if not rows:
         return
-    names = [*(name for name, _ in VALUE_KEY), *VALUE_COLUMNS]
-    records = []
-    for row in sorted(rows, key=lambda row: row[: len(VALUE_KEY)]):
-        record = dict(zip(names, row, strict=True), project_id=project_id)
-        record["bucket_at"] = datetime.fromtimestamp(record["bucket_at"], UTC).isoformat()
-        # As text: the sums have more digits than a JSON number is sure to keep.
-        record["total"], record["total_sq"] = str(record["total"]), str(record["total_sq"])
-        records.append(record)
+    everything: Keys = (*VALUE_KEY, ("body", "bytea"))
     statement = sql.SQL(
-        "INSERT INTO rollup_values (project_id, {names}) SELECT project_id, {names}"
-        " FROM json_populate_recordset(NULL::rollup_values, %s::json)"
-        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
+        "INSERT INTO rollup_values (project_id, {names}) SELECT %s, {values} FROM {rows}"
+        " ON CONFLICT (project_id, {key}) DO UPDATE SET body = excluded.body"
     ).format(
-        names=sql.SQL(", ").join(map(sql.Identifier, names)),
-        key=_names(VALUE_KEY),
-        updates=sql.SQL(", ").join(
-            sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in VALUE_COLUMNS
-        ),
+        names=_names(everything), values=_values(everything), rows=_unnested(everything), key=_names(VALUE_KEY)
     )
     with driver_cursor(connection) as cursor:
-        cursor.execute(statement, (msgspec.json.encode(records).decode(),))
+        cursor.execute(statement, (project_id, *_columns(everything, sorted(rows))))
 
 
 def drop_values(connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]) -> None:

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, text
 from gapwatch.statistics.sketches import Moments, Sketch
 from gapwatch.store.folding import driver_cursor, rows_where, sums_of
 from gapwatch.store.scopes import Cell, Parts, Scope, Window, bucket_clauses, split
-from gapwatch.tally.sums import CellContent, Sums, ValueSum
+from gapwatch.tally.sums import CellContent, Sums
+from gapwatch.tally.values import NamedValues, add_values, unpack_values
 
 Outcome = Literal["success", "failure"]
 Kind = Literal["metric", "signal"]
@@ -115,38 +116,36 @@ def failure_counts(connection: Connection, project_id: int, scope: Scope, window
 
 def value_rollups(connection: Connection, project_id: int, scope: Scope, window: Window, kind: Kind) -> Values:
     """By name and outcome. Metrics include `reward` and `duration_s`."""
-    found: dict[tuple[str, str], ValueSum] = {}
-    query = f"""
-        SELECT name, outcome, n, total, total_sq, zero, bins, bin_counts, negative_bins, negative_counts
-        FROM rollup_values WHERE {{}} AND kind = '{kind}'
-    """  # noqa: S608 - one of two words
-    for name, outcome, n, total, total_sq, zero, bins, counts, below, below_counts in _bucket_rows(
-        connection, project_id, scope, window, query
-    ):
-        part = ValueSum(
-            *(n, int(total), int(total_sq), zero),
-            *(dict(zip(bins, counts, strict=True)), dict(zip(below, below_counts, strict=True))),
-        )
-        found.setdefault((name, outcome), ValueSum()).add(part)
-    _add_values(found, edges(connection, project_id, scope, window), kind)
-    return value_map(found)
-
-
-def value_map(found: Mapping[tuple[str, str], ValueSum]) -> Values:
-    values: Values = {}
-    for (name, outcome), value in sorted(found.items()):
-        if not value.is_empty:
-            rollup = ValueRollup(
-                Moments(value.n, value.total, value.total_sq), Sketch(value.bins, value.negative, value.zero)
-            )
-            values.setdefault(name, {})[cast(Outcome, outcome)] = rollup
-    return values
+    found: dict[str, NamedValues] = {}
+    query = f"SELECT outcome, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608 - one of two words
+    for outcome, body in _bucket_rows(connection, project_id, scope, window, query):
+        add_values(found.setdefault(outcome, {}), unpack_values(body))
+    _add_edges(found, edges(connection, project_id, scope, window), kind)
+    return _by_name(found)
 
 
 def values_of(sums: Sums, kind: Kind) -> Values:
-    found: dict[tuple[str, str], ValueSum] = {}
-    _add_values(found, sums, kind)
-    return value_map(found)
+    found: dict[str, NamedValues] = {}
+    _add_edges(found, sums, kind)
+    return _by_name(found)
+
+
+def _add_edges(found: dict[str, NamedValues], sums: Sums, kind: Kind) -> None:
+    for (_, _, of_kind, outcome), values in sums.values.items():
+        if of_kind == kind:
+            add_values(found.setdefault(outcome, {}), values)
+
+
+def _by_name(found: Mapping[str, NamedValues]) -> Values:
+    values: Values = {}
+    for outcome, named in sorted(found.items()):
+        for name, value in sorted(named.items()):
+            if not value.is_empty:
+                rollup = ValueRollup(
+                    Moments(value.n, value.total, value.total_sq), Sketch(value.bins, value.negative, value.zero)
+                )
+                values.setdefault(name, {})[cast(Outcome, outcome)] = rollup
+    return values
 
 
 def contract_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[ContractCount]:
@@ -266,9 +265,3 @@ def _read_edges(connection: Connection, project_id: int, scope: Scope, parts: Pa
         parameters |= {f"since_{number}": since, f"until_{number}": until}
     clauses = sql.SQL(f"{scope.clauses('e')} AND ({ends})")
     return sums_of(connection, project_id, rows_where(connection, project_id, clauses, parameters))
-
-
-def _add_values(found: dict[tuple[str, str], ValueSum], sums: Sums, kind: Kind) -> None:
-    for (_, _, of_kind, name, outcome), value in sums.values.items():
-        if of_kind == kind:
-            found.setdefault((name, outcome), ValueSum()).add(value)

@@ -8,11 +8,11 @@ from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.folding import driver_cursor
-from gapwatch.store.rollups import TABLES, VALUE_COLUMNS, VALUE_KEY
+from gapwatch.store.rollups import TABLES, VALUE_KEY
 
 
 def all_rows(connection: Connection, project_id: int, table: str) -> dict[tuple[Any, ...], Any]:
-    keys, added = (VALUE_KEY, VALUE_COLUMNS) if table == "rollup_values" else TABLES[table]
+    keys, added = (VALUE_KEY, ("body",)) if table == "rollup_values" else TABLES[table]
     columns = sql.SQL(", ").join(
         sql.SQL("extract(epoch FROM bucket_at)::bigint") if name == "bucket_at" else sql.Identifier(name)
         for name in (*(name for name, _ in keys), *added)
@@ -29,12 +29,7 @@ def all_rows(connection: Connection, project_id: int, table: str) -> dict[tuple[
                     key[place] = cells[key[place]]
                 elif name == "signature_id":
                     key[place] = said[key[place]]
-            # Sums of moments come as decimals without a fraction.
-            found[tuple(key)] = (
-                (values[0], int(values[1]), int(values[2]), *values[3:])
-                if table == "rollup_values"
-                else list(values)
-            )
+            found[tuple(key)] = values[0] if table == "rollup_values" else list(values)
     return found
 
 

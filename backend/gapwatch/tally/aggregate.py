@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from gapwatch.levels import level_of
 from gapwatch.statistics.sketches import signed_bins, whole_steps
-from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums, ValueSum
+from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums
+from gapwatch.tally.values import ValueSum
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
@@ -203,7 +204,10 @@ def _measure(
         weighted = steps if plus else [s * w for s, w in zip(steps, sign.tolist(), strict=True)]
         for start, end in pairwise(edges):
             scope, day, outcome = places[group[start]]
-            value = sums.values.setdefault((scope, day, kind, name, outcome), ValueSum())
+            named = sums.values.setdefault((scope, day, kind, outcome), {})
+            value = named.get(name)
+            if value is None:
+                value = named[name] = ValueSum()
             value.n += int(sign[start:end].sum())
             value.total += sum(weighted[start:end])
             value.total_sq += sum(map(mul, weighted[start:end], steps[start:end]))
@@ -230,7 +234,7 @@ def _count_bins(
         rest, which = divmod(rest, 3)
         number, name = divmod(rest, len(names))
         scope, day, outcome = places[number]
-        value = sums.values[scope, day, kind, names[name], outcome]
+        value = sums.values[scope, day, kind, outcome][names[name]]
         if which == 1:
             value.zero += int(count)
         else:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
+from gapwatch.tally.values import NamedValues, add_values
+
 # (domain, policy, task, source)
 Scope: TypeAlias = tuple[str, int, int, int]
 # (robot, site, stage, ((condition, level), …))
@@ -29,44 +31,13 @@ def month_of(day: int) -> int:
 
 
 @dataclass
-class ValueSum:
-    """Moments in whole steps, and bins; `bins[i]` counts values in log-bin i, `negative` the same of −x."""
-
-    n: int = 0
-    total: int = 0
-    total_sq: int = 0
-    zero: int = 0
-    bins: dict[int, int] = field(default_factory=dict)
-    negative: dict[int, int] = field(default_factory=dict)
-
-    def add(self, other: ValueSum, sign: int = 1) -> None:
-        self.n += sign * other.n
-        self.total += sign * other.total
-        self.total_sq += sign * other.total_sq
-        self.zero += sign * other.zero
-        for mine, theirs in ((self.bins, other.bins), (self.negative, other.negative)):
-            for index, count in theirs.items():
-                mine[index] = mine.get(index, 0) + sign * count
-
-    @property
-    def is_empty(self) -> bool:
-        self.tidy()
-        return not (self.n or self.total or self.total_sq or self.zero or self.bins or self.negative)
-
-    def tidy(self) -> None:
-        """Drop empty bins and put the others in order, so that equal sums are equal when written down."""
-        self.bins = {index: self.bins[index] for index in sorted(self.bins) if self.bins[index]}
-        self.negative = {index: self.negative[index] for index in sorted(self.negative) if self.negative[index]}
-
-
-@dataclass
 class Sums:
-    """Keys start with the scope; buckets are seconds since 1970."""
+    """Keys start with the scope; buckets are seconds since 1970. Values go on with the kind and the outcome."""
 
     hours: dict[tuple[Scope, int], Counts] = field(default_factory=dict)
     cells: dict[tuple[Scope, int, CellContent], Counts] = field(default_factory=dict)
     failures: dict[tuple[Scope, int, CellContent, SignatureContent], int] = field(default_factory=dict)
-    values: dict[tuple[Scope, int, str, str, str], ValueSum] = field(default_factory=dict)
+    values: dict[tuple[Scope, int, str, str], NamedValues] = field(default_factory=dict)
     sessions: dict[tuple[Scope, int, str], Counts] = field(default_factory=dict)
     contracts: dict[tuple[Scope, int, int], int] = field(default_factory=dict)
 
@@ -76,8 +47,8 @@ class Sums:
         _add_counts(self.sessions, other.sessions, sign)
         _add_numbers(self.failures, other.failures, sign)
         _add_numbers(self.contracts, other.contracts, sign)
-        for key, value in other.values.items():
-            self.values.setdefault(key, ValueSum()).add(value, sign)
+        for key, values in other.values.items():
+            add_values(self.values.setdefault(key, {}), values, sign)
 
     def deployments(self) -> set[int]:
         """The deployments whose real episodes are among these."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gapwatch.tally.sums import DAY_S, Counts, Sums, ValueSum, month_of
+from gapwatch.tally.sums import DAY_S, Counts, Sums, month_of
+from gapwatch.tally.values import NamedValues, add_values
 
 Rows = dict[tuple[Any, ...], Counts]
 
@@ -32,12 +33,12 @@ def count_rows(sums: Sums) -> dict[str, Rows]:
     return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
 
 
-def value_rows(sums: Sums) -> dict[tuple[Any, ...], ValueSum]:
-    """(*scope, kind, name, outcome, tier, bucket) → moments and bins."""
-    rows: dict[tuple[Any, ...], ValueSum] = {}
-    for (scope, day, kind, name, outcome), value in sums.values.items():
+def value_rows(sums: Sums) -> dict[tuple[Any, ...], NamedValues]:
+    """(*scope, kind, outcome, tier, bucket) → moments and bins by name."""
+    rows: dict[tuple[Any, ...], NamedValues] = {}
+    for (scope, day, kind, outcome), values in sums.values.items():
         for tier, bucket in _tiers(day):
-            rows.setdefault((*scope, kind, name, outcome, tier, bucket), ValueSum()).add(value)
+            add_values(rows.setdefault((*scope, kind, outcome, tier, bucket), {}), values)
     return rows
 
 

@@ -6,11 +6,10 @@ simulator of sim ones. A bucket is an hour, a day or a month of UTC.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, Numeric, UniqueConstraint
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy import BigInteger, ForeignKey, LargeBinary, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gapwatch.store.tables.schema import (
@@ -127,10 +126,10 @@ class RollupFailure(Scoped, Base):
 
 
 class RollupValue(Scoped, Base):
-    """Moments and log-bin sketch of one metric or signal over successes or failures.
+    """Moments and log-bin sketches of every metric or every signal over successes or failures.
 
-    `total` and `total_sq` are whole numbers of steps of 2^-80 and 2^-160 (statistics/sketches.py): sums that do
-    not depend on the order of arrival and can be taken back.
+    One row for all names, because a day of a deployment may hold few episodes and each has many signals. `body` is
+    written by tally/values.py: sums that do not depend on the order of arrival and can be taken back.
     """
 
     __tablename__ = "rollup_values"
@@ -142,18 +141,10 @@ class RollupValue(Scoped, Base):
     )
 
     kind: Mapped[Word] = mapped_column(primary_key=True)
-    name: Mapped[Word] = mapped_column(primary_key=True)
     outcome: Mapped[Word] = mapped_column(primary_key=True)
     tier: Mapped[Word] = mapped_column(primary_key=True)
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)
-    n: Mapped[int] = mapped_column(BigInteger)
-    total: Mapped[Decimal] = mapped_column(Numeric)
-    total_sq: Mapped[Decimal] = mapped_column(Numeric)
-    zero: Mapped[int] = mapped_column(BigInteger)
-    bins: Mapped[list[int]] = mapped_column(ARRAY(Integer))
-    bin_counts: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
-    negative_bins: Mapped[list[int]] = mapped_column(ARRAY(Integer))
-    negative_counts: Mapped[list[int]] = mapped_column(ARRAY(BigInteger))
+    body: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class RollupSession(Scoped, Base):
