@@ -259,3 +259,35 @@ def verify(project: str | None, data_dir: Path | None) -> None:
             wrong += done.differences
     if wrong:
         sys.exit(1)
+
+
+@main.command("import", context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.option("--project", default="main")
+@click.option("--data-dir", type=click.Path(path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def import_files(project: str, data_dir: Path | None, arguments: tuple[str, ...]) -> None:
+    """Send the episodes of existing files: CSV, NDJSON, Parquet, LeRobot, MCAP, MLflow."""
+    from gapwatch_client.import_command import Target
+    from gapwatch_client.import_command import main as run_import
+
+    from gapwatch.accounts import make_key
+    from gapwatch.supervisor import running_service
+
+    def beside() -> Target:
+        settings = settings_from(data_dir=data_dir)
+        running = running_service(settings.data_dir)
+        if running is None or "url" not in running:
+            raise SpokenError(f"No service runs on {settings.data_dir}; say --data-dir, or --url and --key.")
+        with database_of(settings) as database:
+            key = make_key(
+                database,
+                settings.server_secret(),
+                project=project,
+                scope="ingest",
+                name="import",
+                expires_at=datetime.now(UTC) + timedelta(days=1),
+            )
+        return Target(running["url"], key, f"{settings.data_dir} {project}", settings.data_dir)
+
+    more_help = "Without --url and --key: into --project (main) of the service that runs on --data-dir."
+    sys.exit(run_import(list(arguments), "gapwatch import", beside, more_help))

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +27,36 @@ class BadOptions(ValueError):
     """Told with the usage's exit status."""
 
 
+@dataclass(frozen=True)
+class Target:
+    """Where to, and what stays the same of it from call to call: progress is kept under `identity`."""
+
+    url: str
+    key: str
+    identity: str
+    state: Path
+
+
 def main(
     arguments: list[str],
     program: str = "gapwatch-client import",
-    beside: Callable[[], tuple[str, str]] | None = None,
+    beside: Callable[[], Target] | None = None,
+    more_help: str = "",
 ) -> int:
-    """`beside` gives address and key of a service on this machine, when no option does."""
-    options = make_parser(program).parse_args(arguments)
+    """`beside` finds a service on this machine, when no option says another."""
+    options = make_parser(program, more_help).parse_args(arguments)
     try:
-        url, key = options.url, options.key
-        if beside and not (url or key or options.dry_run):
-            url, key = beside()
-        return _run(options, url, key)
+        return _run(options, _target(options, beside))
     except (BadOptions, BadMapping, UnknownFormat) as error:
         _tell(str(error))
         return 2
 
 
-def make_parser(program: str) -> argparse.ArgumentParser:
+def make_parser(program: str, more_help: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Send the episodes of existing files. Repeating it stores nothing twice.",
-        epilog=f"Example: {program} {_EXAMPLE}. The mapping file is described in docs/client.md.",
+        epilog=f"Example: {program} {_EXAMPLE}. The mapping file is described in docs/client.md. {more_help}",
     )
     parser.add_argument(
         "sources", nargs="+", metavar="FILE", help="file, directory, or an MLflow tracking address"
@@ -67,18 +76,26 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace, url: str | None, key: str | None) -> int:
-    if not (url and key) and not options.dry_run:
+def _target(options: argparse.Namespace, beside: Callable[[], Target] | None) -> Target:
+    url, key = options.url, options.key
+    if options.dry_run:
+        url, key = url or "http://dry.run", key or "dry-run"
+    elif beside and not (url or key):
+        return beside()
+    if not (url and key):
         raise BadOptions("Say where to: --url and --key, or GAPWATCH_URL and GAPWATCH_KEY.")
+    state = Path(options.spool) if options.spool else default_spool(url, key)
+    return Target(url, key, f"{url} {key}", state)
+
+
+def _run(options: argparse.Namespace, target: Target) -> int:
     rules = read_rules(Path(options.map) if options.map else None)
     rules.salt = options.salt
     given = _given(options.set)
-    url, key = url or "http://dry.run", key or "dry-run"
     try:
-        transport = Transport(url, key)
+        transport = Transport(target.url, target.key)
     except ValueError as error:
         raise BadOptions(str(error)) from None
-    state = Path(options.spool) if options.spool else default_spool(url, key)
     asked = rules.fingerprint() + repr(sorted(given.items()))
     try:
         statuses = [
@@ -87,7 +104,7 @@ def _run(options: argparse.Namespace, url: str | None, key: str | None) -> int:
                 rules,
                 given,
                 transport,
-                Checkpoint(state, url, key, str(_absolute(where)), asked),
+                Checkpoint(target.state, target.identity, str(_absolute(where)), asked),
                 options,
             )
             for where in options.sources
