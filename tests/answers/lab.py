@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from sqlalchemy import text
 
 from gapwatch.store import directory
 from gapwatch.store.baselines import pin_baseline
@@ -81,3 +84,8 @@ class Lab:
             found = directory.simulators(connection, self.project.id)
             [simulator_id] = [i for i, (name, _) in found.items() if name == simulator]
             assert pin_baseline(connection, self.project.id, mine.id, simulator_id, "somebody@example.com")
+
+    def options(self, options: dict[str, Any]) -> None:
+        statement = text("UPDATE projects SET options = CAST(:options AS jsonb) WHERE id = :p")
+        with self.project.database.transaction() as connection:
+            connection.execute(statement, {"p": self.project.id, "options": json.dumps(options)})
