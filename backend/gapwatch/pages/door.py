@@ -144,7 +144,13 @@ class Door:
             body = {"project": frame.project, "page": reply.page}
             return Response(msgspec.json.encode(body), reply.status, media_type="application/json")
         return self.pages.render(
-            reply.template, reply.status, reply.headers, frame=frame, page=reply.page, figures=reply.figures
+            reply.template,
+            reply.status,
+            reply.headers,
+            frame=frame,
+            page=reply.page,
+            figures=reply.figures,
+            about=reply.about,
         )
 
 

@@ -65,3 +65,5 @@ class View:
     status: int = 200
     figures: dict[str, Any] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    # What the template needs beside the data and is not part of the twin: heights, links.
+    about: Any = None

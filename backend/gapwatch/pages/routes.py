@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
 from gapwatch.pages.account import Account, make_project, show_projects
+from gapwatch.pages.deployment import Deployment
 from gapwatch.pages.door import Door
 from gapwatch.pages.episode import Episode
 from gapwatch.pages.episodes import Episodes, Export
@@ -62,6 +63,7 @@ class PageRoutes:
         members = Members(settings.public_url)
         fleet = Fleet(settings.public_url)
         episode = Episode(nudge)
+        deployment = Deployment(settings.public_url)
         self.table = (
             Way("GET", "/sign-in", "anybody", sign_in.show),
             Way("POST", "/sign-in", "anybody", sign_in.submit),
@@ -76,6 +78,8 @@ class PageRoutes:
             Way("POST", "/projects", "person", make_project),
             Way("GET", "/live", "viewer", show_live),
             Way("GET", "/", "viewer", fleet.show),
+            Way("GET", "/deployments/{slug:path}", "viewer", deployment.show),
+            Way("POST", "/deployments/{slug:path}", "engineer", deployment.record),
             Way("GET", "/episodes", "viewer", Episodes(export).show),
             Way("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
             Way("POST", "/episodes/{episode_id:path}", "engineer", episode.label),

@@ -1,6 +1,6 @@
 """A person's word on an episode: its category and note. The former version is kept, and the numbers follow.
 
-The content hash stays that of the sender's record, so that a late retry of it is still a duplicate and no conflict.
+The content hash stays that of the sender's record, so a late retry of it is a duplicate and no conflict.
 """
 
 from __future__ import annotations

@@ -34,3 +34,14 @@ def words_used(connection: Connection, project_id: int) -> dict[str, dict[str, i
         if len(words) < MOST_WORDS:
             words[row.word] = row.n
     return found
+
+
+def metric_names(connection: Connection, project_id: int) -> list[str]:
+    rows = connection.execute(
+        text("""
+        SELECT DISTINCT unnest(names) AS name FROM name_sets WHERE project_id = :p AND kind = 'metric'
+        ORDER BY name LIMIT :most
+        """),
+        {"p": project_id, "most": MOST_WORDS},
+    )
+    return [row.name for row in rows]

@@ -1,0 +1,193 @@
+"""`/deployments/{slug}`: how much is lost, why, is it getting worse, who knows; and everything behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from starlette.responses import RedirectResponse, Response
+
+from gapwatch.answers.comparison import Comparison, compare_deployment
+from gapwatch.answers.contract import ContractAnswer, answer_contract
+from gapwatch.answers.drop import DropAnswer, SideValue, answer_drop, side_value
+from gapwatch.answers.failures import FailuresAnswer, answer_failures
+from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger
+from gapwatch.answers.onset import OnsetAnswer, answer_onset
+from gapwatch.answers.question import question_of
+from gapwatch.answers.signals import SignalsAnswer, answer_signals
+from gapwatch.answers.slices import SlicesAnswer, answer_slices
+from gapwatch.answers.trend import TrendAnswer, answer_trend
+from gapwatch.errors import NotFound
+from gapwatch.filters import DropFilter, parse_time
+from gapwatch.pages.deployment_figures import Figures, draw
+from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggestions
+from gapwatch.pages.tables import csv_answer, deployment_table
+from gapwatch.store import timeline, vocabulary
+from gapwatch.store.timeline import EVENT_KINDS, EventRow
+
+LONGEST_TITLE = 200
+ALWAYS_METRICS = ("success", "reward", "duration_s")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the filters offer."""
+
+    metrics: list[str]
+    simulators: list[str]
+    robots: list[str]
+    sites: list[str]
+    conditions: list[str]
+
+
+@dataclass(frozen=True)
+class OpenAlert:
+    title: str
+    state: str
+    who: str
+    href: str
+
+
+@dataclass(frozen=True)
+class DeploymentPage:
+    slug: str
+    policy: str
+    version: str
+    task: str
+    site: str | None
+    stage: str | None
+    last_episode_at: datetime
+    drop: DropAnswer
+    # Both sides of success, whatever the metric: the ledger's ends.
+    sim: SideValue
+    real: SideValue
+    lead: CategoryPart | None
+    ledger: LedgerAnswer
+    slices: SlicesAnswer
+    signals: SignalsAnswer
+    failures: FailuresAnswer
+    trend: TrendAnswer
+    contract: ContractAnswer
+    onset: OnsetAnswer
+    events: list[EventRow]
+    mitigations: list[Mitigation]
+    suggestions: list[Suggestion]
+    alerts: list[OpenAlert]
+    choices: Choices
+    given: dict[str, list[str]]
+    applied: list[Applied]
+    problems: list[str]
+
+    @property
+    def compared(self) -> bool:
+        return self.ledger.drop is not None
+
+
+class Deployment:
+    def __init__(self, public_url: str) -> None:
+        self._public_url = public_url
+
+    def show(self, visit: Visit) -> View | Response:
+        page, figures = self._look(visit)
+        wanted = visit.request.query_params.get("format")
+        if wanted == "csv":
+            table = visit.request.query_params.get("table", "")
+            return csv_answer(f"{page.slug}-{table}", deployment_table(page, table))
+        template = "report.html" if wanted == "report" else "deployment.html"
+        return View(template, page, 422 if page.problems else 200, figures.drawn, about=figures)
+
+    def record(self, visit: Visit) -> Response:
+        """An event: a release, a calibration, a mitigation."""
+        comparison = _compare(visit, DropFilter.model_validate({}))
+        described = comparison.subject.described
+        kind, title = visit.form.one("kind"), visit.form.line("title", LONGEST_TITLE)
+        try:
+            at = parse_time(visit.form.line("at") or "0h", datetime.now(UTC))
+        except ValueError as error:
+            raise NotFound(str(error).capitalize()) from None
+        if kind not in EVENT_KINDS or not title or described is None:
+            raise NotFound("Give a kind and a title.")
+        timeline.record_event(
+            visit.transaction, visit.project_id, described.id, kind=kind, at=at, title=title, actor=visit.actor
+        )
+        return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
+
+    def _look(self, visit: Visit) -> tuple[DeploymentPage, Figures]:
+        asked = read_filter(visit.request, DropFilter)
+        comparison = _compare(visit, asked.filter)
+        described = comparison.subject.described
+        assert described is not None  # noqa: S101 - a deployment's subject is described
+        slices, trend, ledger = answer_slices(comparison), answer_trend(comparison), answer_ledger(comparison)
+        drop = answer_drop(comparison)
+        window = comparison.question.window
+        # Shown from where the line begins: older events explain nothing that is seen.
+        first = window.since or min((step.at for step in trend.steps), default=described.described_at)
+        events = timeline.events_of(
+            visit.transaction, visit.project_id, described.id, first - timedelta(days=2), window.until
+        )
+        page = DeploymentPage(
+            slug=described.slug,
+            policy=described.policy,
+            version=described.version,
+            task=described.task,
+            site=described.site,
+            stage=described.stage,
+            last_episode_at=described.described_at,
+            drop=drop,
+            sim=side_value(comparison.sim, comparison.real),
+            real=side_value(comparison.real, comparison.sim),
+            lead=_lead(drop, ledger),
+            ledger=ledger,
+            slices=slices,
+            signals=answer_signals(comparison),
+            failures=answer_failures(comparison),
+            trend=trend,
+            contract=answer_contract(comparison),
+            onset=answer_onset(comparison),
+            events=events,
+            mitigations=measured(events, trend.steps),
+            suggestions=suggestions(ledger),
+            alerts=[],
+            choices=_choices(visit, comparison, slices, asked.given),
+            given=asked.given,
+            applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
+            problems=asked.problems,
+        )
+        return page, draw(page, visit.frame.links)
+
+
+def _compare(visit: Visit, asked: DropFilter) -> Comparison:
+    slug = visit.path("slug")
+    if "\0" in slug:
+        raise NotFound("There is no deployment with this name.")
+    question = question_of(asked, datetime.now(UTC))
+    return compare_deployment(visit.transaction, visit.project_id, slug, question)
+
+
+def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
+    """The category that loses most, where a loss is established at all."""
+    if drop.verdict not in ("large", "small"):
+        return None
+    first = max(ledger.categories, key=lambda part: part.contribution, default=None)
+    return first if first is not None and first.contribution > 0 else None
+
+
+def _choices(visit: Visit, comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
+    cells = [count.cell for count in comparison.real.cells]
+    named = {
+        "robot": {cell.robot for cell in cells if cell.robot} | set(given.get("robot", [])),
+        "site": {cell.site for cell in cells if cell.site} | set(given.get("site", [])),
+    }
+    baseline = comparison.baseline
+    simulators = [] if baseline is None else [(baseline.simulator, baseline.version)]
+    simulators += [] if baseline is None else [(one.simulator, one.version) for one in baseline.alternatives]
+    metrics = vocabulary.metric_names(visit.transaction, visit.project_id)
+    return Choices(
+        metrics=list(dict.fromkeys([*ALWAYS_METRICS, *metrics, *given.get("metric", [])])),
+        simulators=[f"{name}@{version}" for name, version in simulators],
+        robots=sorted(named["robot"]),
+        sites=sorted(named["site"]),
+        conditions=[f"{one.condition}:{one.level}" for one in slices.slices],
+    )

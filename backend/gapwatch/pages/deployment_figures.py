@@ -1,0 +1,101 @@
+"""The figures of a deployment's page, with their heights and the links of their marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from gapwatch.answers.slices import SliceAnswer
+from gapwatch.levels import MISSING, number_range
+from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
+from gapwatch.pages.figures.conditions import grouped
+from gapwatch.pages.figures.failures import FailureTable, failure_table
+from gapwatch.pages.links import Links
+
+if TYPE_CHECKING:
+    from gapwatch.pages.deployment import DeploymentPage
+
+# The filters of the page that the list of episodes knows too.
+SHARED = ("since", "until", "robot", "site", "stage", "condition")
+
+
+@dataclass(frozen=True)
+class Figures:
+    drawn: dict[str, Any] = field(default_factory=dict)
+    heights: dict[str, int] = field(default_factory=dict)
+    # Where the episodes behind the page, and behind a category, are listed.
+    episodes: dict[str, str] = field(default_factory=dict)
+    table: FailureTable | None = None
+    shown_signals: int = 0
+    groups: list[tuple[str, list[SliceAnswer]]] = field(default_factory=list)
+
+
+class EpisodeLinks:
+    """Lists of the episodes that the page counts: the same deployment, version, task and filters."""
+
+    def __init__(self, page: DeploymentPage, links: Links) -> None:
+        self._links = links
+        self._given = {name: page.given[name] for name in SHARED if name in page.given}
+        self._subject = {
+            "deployment": page.slug,
+            "policy": page.policy,
+            "version": page.version,
+            "task": page.task,
+        }
+
+    def real(self, **more: str | None) -> str:
+        given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, **more}
+        return self._links.to("episodes", **given)
+
+    def behind(self, category: str) -> str:
+        given: dict[str, Any] = {"deployment": self._subject["deployment"], **self._given}
+        return self._links.to("episodes", evidence=category, **given)
+
+    def failed_in(self, phase: str) -> str:
+        return self.real(outcome="failure", phase=None if phase == failures.NO_PHASE else phase)
+
+    def of_level(self, one: SliceAnswer) -> str | None:
+        """None for a bin of numbers, which the list of episodes cannot ask for."""
+        found = number_range(one.level)
+        if " × " in one.condition or (found is not None and found[0] != found[1]):
+            return None
+        level = "" if one.level == MISSING else one.level
+        conditions = [*self._given.get("condition", []), f"{one.condition}:{level}"]
+        given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, "condition": conditions}
+        return self._links.to("episodes", **given)
+
+    def between(self, since: datetime, until: datetime) -> str:
+        return self.real(since=_iso(since), until=_iso(until))
+
+
+def draw(page: DeploymentPage, links: Links) -> Figures:
+    to = EpisodeLinks(page, links)
+    drawn: dict[str, Any] = {}
+    heights: dict[str, int] = {}
+    if page.compared:
+        parts = ledger.shown_parts(page.ledger.categories, page.ledger.unattributed)
+        drawn["ledger"] = ledger.ledger_figure(page.sim, page.real, parts, to.behind)
+        heights["ledger"] = ledger.height(len(parts))
+    if any(step.n for step in page.trend.steps):
+        marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
+        drawn["trend"] = trend.trend_figure(page.trend, marks, to.between)
+        heights["trend"] = 320
+    groups = grouped(page.slices.slices)
+    if groups:
+        drawn["conditions"] = conditions.conditions_figure(groups, to.of_level)
+        heights["conditions"] = conditions.height(groups)
+    shown = [one for one in page.signals.signals if one.seen == "both"][: signals.MOST_SHOWN]
+    for number, one in enumerate(shown):
+        drawn[f"signal-{number}"] = signals.signal_figure(one)
+    table = failure_table(page.failures.groups)
+    if table.categories:
+        drawn["failures"] = failures.failures_figure(table, page.real.n, page.sim.n, to.failed_in)
+        heights["failures"] = failures.height(table)
+    categories = [part.category for part in page.ledger.categories] + ["unattributed"]
+    episodes = {category: to.behind(category) for category in categories}
+    return Figures(drawn, heights, episodes | {"all": to.real()}, table, len(shown), groups)
+
+
+def _iso(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,144 @@
+"""Success per condition level, sim against real, with what only one side has seen marked in words and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gapwatch.answers.slices import SliceAnswer, SliceSide
+from gapwatch.pages.figures.axes import ANCHOR, right_column
+from gapwatch.pages.figures.text import bold, plain, short
+from gapwatch.pages.words import count, percent, point_interval, points
+from gapwatch.statistics.rates import wilson
+
+MOST_LEVELS = 24
+GROUP_GAP = 1.3
+ROW_HEIGHT, FRAME_HEIGHT = 24, 64
+
+
+def grouped(slices: Sequence[SliceAnswer]) -> list[tuple[str, list[SliceAnswer]]]:
+    """Conditions by their worst level, the worst level first; as many levels as a figure can hold."""
+    groups: dict[str, list[SliceAnswer]] = {}
+    for one in sorted(slices, key=_worst):
+        groups.setdefault(one.condition, []).append(one)
+    kept: list[tuple[str, list[SliceAnswer]]] = []
+    room = MOST_LEVELS
+    for condition, levels in groups.items():
+        if room < min(2, len(levels)):
+            break
+        kept.append((condition, levels[:room]))
+        room -= len(levels[:room])
+    return kept
+
+
+def height(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> int:
+    rows = sum(len(levels) + GROUP_GAP for _, levels in groups)
+    return round(FRAME_HEIGHT + ROW_HEIGHT * rows)
+
+
+def conditions_figure(
+    groups: Sequence[tuple[str, list[SliceAnswer]]], href: Callable[[SliceAnswer], str | None]
+) -> dict[str, Any]:
+    ticks: list[float] = []
+    names: list[str] = []
+    sizes: list[str] = []
+    placed: list[tuple[float, SliceAnswer]] = []
+    at = 0.0
+    for condition, levels in groups:
+        ticks.append(at)
+        names.append(f"<b>{short(condition, 18)}</b>")
+        sizes.append("")
+        for row, one in enumerate(levels):
+            place = at + 0.86 + row
+            placed.append((place, one))
+            ticks.append(place)
+            names.append(short(one.level or "missing", 18))
+            sizes.append(_sizes(one))
+        at += len(levels) + GROUP_GAP
+    lowest = min((_interval(side)[0] for _, one in placed for side in (one.sim, one.real) if side.n), default=0.0)
+    axis = {"range": [at - GROUP_GAP + 0.66, -0.7], "tickvals": ticks, "showgrid": False}
+    return {
+        "data": [
+            _gaps(placed),
+            _marks([(y, one, one.sim) for y, one in placed if one.sim.n], "sim", href),
+            _marks([(y, one, one.real) for y, one in placed if one.real.n], "real", href),
+            ANCHOR,
+        ],
+        "layout": {
+            "margin": {"l": 124, "r": 104, "t": 20, "b": 42},
+            "xaxis": {"range": [max(-2.0, 100 * lowest - 4), 102], "ticksuffix": " %", "nticks": 6,
+                      "title": {"text": "success rate"}},
+            "yaxis": axis | {"ticktext": names},
+            "yaxis2": right_column(axis, sizes, 12, "ink-2"),
+            "annotations": [{"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "left",
+                             "yanchor": "bottom", "text": "n sim · real", "showarrow": False, "xshift": 4,
+                             "font": {"size": 12, "color": "var(--ink-3)"}}],
+        },
+        "narrow": {"layout.margin.l": 104, "layout.margin.r": 94, "layout.xaxis.nticks": 3},
+    }  # fmt: skip
+
+
+def _worst(one: SliceAnswer) -> tuple[float, str]:
+    """Real success, or what is missing of it: levels that real never tried come last."""
+    return (2.0 if one.real.value is None else one.real.value, one.level)
+
+
+def _sizes(one: SliceAnswer) -> str:
+    if one.seen == "both":
+        return f"{count(one.sim.n)} · {count(one.real.n)}"
+    return f"{one.seen} · {count(one.sim.n or one.real.n)}"
+
+
+def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for place, one in placed:
+        if one.sim.value is not None and one.real.value is not None:
+            x += [100 * one.real.value, 100 * one.sim.value, None]
+            y += [place, place, None]
+    line = {"width": 1, "color": "var(--line-strong)"}
+    return {"x": x, "y": y, "mode": "lines", "line": line, "hoverinfo": "skip", "type": "scatter"}
+
+
+def _marks(
+    rows: list[tuple[float, SliceAnswer, SliceSide]], name: str, href: Callable[[SliceAnswer], str | None]
+) -> dict[str, Any]:
+    values = [100 * (side.value or 0.0) for _, _, side in rows]
+    intervals = [_interval(side) for _, _, side in rows]
+    alone = [one.seen != "both" for _, one, _ in rows]
+    filled = name == "real"
+    return {
+        "x": values,
+        "y": [place for place, _, _ in rows],
+        "mode": "markers",
+        "marker": {
+            "size": 9,
+            "symbol": ["diamond" if single else "circle" for single in alone],
+            "color": [f"var(--{name})" if filled and not single else "var(--surface)" for single in alone],
+            "line": {"width": 2, "color": f"var(--{name})"},
+        },
+        "error_x": {
+            "type": "data", "symmetric": False, "thickness": 2, "width": 0, "color": f"var(--{name})",
+            "array": [100 * high - value for (_, high), value in zip(intervals, values, strict=True)],
+            "arrayminus": [value - 100 * low for (low, _), value in zip(intervals, values, strict=True)],
+        },
+        "hovertext": [
+            f"{bold(f'{one.condition} = {one.level}')}, {name}<br>{percent(side.value or 0.0)} % "
+            f"[{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
+            + _drop(one) + ("<br>Click: its episodes" if href(one) else "")
+            for (_, one, side), (low, high) in zip(rows, intervals, strict=True)
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "customdata": [{"href": href(one)} for _, one, _ in rows],
+        "type": "scatter",
+    }  # fmt: skip
+
+
+def _drop(one: SliceAnswer) -> str:
+    if one.drop is None or one.interval is None:
+        return f"<br>{plain(one.seen)}"
+    return f"<br>drop {points(one.drop)} points {point_interval(one.interval)}"
+
+
+def _interval(side: SliceSide) -> tuple[float, float]:
+    return wilson(side.successes, side.n) if side.n else (0.0, 0.0)

@@ -1,0 +1,60 @@
+"""One small figure a signal: the share of episodes at or below each value, sim against real."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gapwatch.answers.signals import SignalAnswer, SignalSide
+
+MOST_SHOWN = 6
+UNITS = {
+    "n": "N", "nm": "Nm", "ms": "ms", "s": "s", "rad": "rad", "mm": "mm", "cm": "cm", "m": "m", "deg": "deg",
+    "v": "V", "a": "A", "w": "W", "j": "J", "kg": "kg", "hz": "Hz", "c": "°C", "px": "px", "percent": "%",
+}  # fmt: skip
+
+
+def unit_of(signal: str) -> str:
+    """peak_force_n → N; a unit stands last, or before a percentile."""
+    words = [word for word in signal.lower().split("_") if not (word[:1] == "p" and word[1:].isdecimal())]
+    return UNITS.get(words[-1], "") if len(words) > 1 else ""
+
+
+def signal_figure(one: SignalAnswer) -> dict[str, Any]:
+    unit = unit_of(one.signal)
+    data = []
+    if one.farthest_at is not None:
+        ends = [100 * _share_at(side, one.farthest_at) for side in (one.sim, one.real)]
+        line = {"width": 1.25, "color": "var(--ink-2)", "dash": "dot"}
+        data.append({"x": [one.farthest_at] * 2, "y": ends, "mode": "lines", "line": line, "hoverinfo": "skip",
+                     "type": "scatter"})  # fmt: skip
+    for name, side, width in (("sim", one.sim, 1.75), ("real", one.real, 2.25)):
+        data.append(
+            {"x": [x for x, _ in side.curve], "y": [100 * y for _, y in side.curve], "mode": "lines",
+             "line": {"color": f"var(--{name})", "width": width, "dash": "solid" if name == "real" else "5px,2px"},
+             "hovertemplate": f"<b>{name.capitalize()}</b><br>%{{y:.0f}} % are at most %{{x:.3~g}} {unit}"
+             "<extra></extra>",
+             "type": "scatter"}
+        )  # fmt: skip
+    ends = [bound for side in (one.sim, one.real) for bound in _most_of(side)]
+    low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
+    air = 0.05 * (high - low) or 1.0
+    return {
+        "data": data,
+        "layout": {
+            "margin": {"l": 30, "r": 8, "t": 6, "b": 36},
+            "xaxis": {"range": [low - air, high + air], "nticks": 4, "showgrid": False,
+                      "title": {"text": unit or " ", "standoff": 4}},
+            "yaxis": {"range": [-2, 102], "tickvals": [0, 50, 100], "showgrid": True},
+        },
+        "narrow": {},
+    }  # fmt: skip
+
+
+def _most_of(side: SignalSide) -> list[float]:
+    """From the first to the 99th hundredth: one far value must not squeeze the rest."""
+    inner = [x for x, share in side.curve if 0.005 <= share <= 0.995]  # noqa: PLR2004
+    return [inner[0], inner[-1]] if inner else [x for x, _ in side.curve]
+
+
+def _share_at(side: SignalSide, value: float) -> float:
+    return max((share for x, share in side.curve if x <= value), default=0.0)

@@ -1,0 +1,192 @@
+"""Real success over time beside the baseline: a line of a week's window that never spans a change, and events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from gapwatch.answers.trend import Step, TrendAnswer
+from gapwatch.pages.figures.text import plain
+from gapwatch.pages.words import count, percent, plain_time
+from gapwatch.statistics.rates import wilson
+
+WINDOW_DAYS = 7
+GLYPHS = {
+    "release": ("▲", "triangle-up"),
+    "calibration": ("◆", "diamond"),
+    "mitigation": ("✚", "cross"),
+    "simulator": ("●", "circle"),
+    "site": ("■", "square"),
+    "other": ("■", "square"),
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An event under the line, explained in the list below by its number."""
+
+    number: int
+    at: datetime
+    kind: str
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    at: datetime
+    n: int
+    value: float
+    low: float
+    high: float
+
+
+def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> list[list[Smoothed]]:
+    """Runs of the real line. A day's window holds seven days of one version and ends at a change point."""
+    runs: list[list[Smoothed]] = []
+    window: list[Step] = []
+    span = timedelta(days=WINDOW_DAYS) if tier == "day" else timedelta(0)
+    for step in (step for step in steps if step.n):
+        cut = window and (
+            step.version != window[-1].version
+            or any(window[-1].at < change <= step.at for change in breaks)
+            or step.at - window[-1].at > timedelta(days=14 if tier != "month" else 62)
+        )
+        if cut or not runs:
+            runs.append([])
+            window = []
+        window = [kept for kept in window if step.at - kept.at < span] + [step]
+        k, n = sum(kept.successes for kept in window), sum(kept.n for kept in window)
+        low, high = wilson(k, n)
+        runs[-1].append(Smoothed(step.at, n, k / n, low, high))
+    return runs
+
+
+def trend_figure(answer: TrendAnswer, marks: Sequence[Mark], days_href: Any) -> dict[str, Any]:
+    """`days_href(since, until)` answers where the episodes of some days are listed."""
+    changes = [_midnight(point.day) for point in answer.change_points]
+    runs = smoothed(answer.steps, answer.tier, changes)
+    times = [point.at for run in runs for point in run] or [step.at for step in answer.steps]
+    times += [mark.at for mark in marks]
+    start, end = min(times), max(times) + timedelta(days=1)
+    lows = [point.low for run in runs for point in run] + [
+        value for value in [_sim(answer)[0]] if value is not None
+    ]
+    floor = max(0.0, 10 * ((100 * min(lows, default=0.0)) // 10) - 8)
+    layout: dict[str, Any] = {
+        "margin": {"l": 44, "r": 16, "t": 28, "b": 32},
+        "dragmode": "zoom",
+        "xaxis": {"type": "date", "range": [_iso(start - (end - start) * 0.02), _iso(end)], "tickformat": "%-d %b",
+                  "showgrid": False, "nticks": 9, "fixedrange": False},
+        "yaxis": {"range": [floor, 101], "ticksuffix": " %", "nticks": 5, "showgrid": True},
+        "shapes": [],
+        "annotations": [],
+    }  # fmt: skip
+    for point in answer.change_points:
+        layout["shapes"] += _change_shapes(point)
+        layout["annotations"].append(
+            {"x": _iso(_midnight(point.day)), "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right",
+             "text": f"change point {point.day:%-d %b}", "showarrow": False, "font": {"size": 12}}
+        )  # fmt: skip
+    data = _baseline(answer, start, end)
+    for run in runs:
+        data += _run(run, answer.tier, days_href)
+    data += _events(marks, floor)
+    return {"data": data, "layout": layout, "narrow": {"layout.xaxis.nticks": 5, "layout.margin.r": 24}}
+
+
+def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[str, Any]]:
+    value, interval = answer.sim.value, answer.sim.interval
+    if value is None:
+        return []
+    ends = [_iso(start - timedelta(days=2)), _iso(end)]
+    data: list[dict[str, Any]] = []
+    if interval is not None:
+        low, high = (100 * bound for bound in interval)
+        data.append(
+            {"x": [*ends, *reversed(ends)], "y": [low, low, high, high], "fill": "toself",
+             "fillcolor": "var(--sim-band)", "line": {"width": 0}, "mode": "lines", "hoverinfo": "skip",
+             "type": "scatter"}
+        )  # fmt: skip
+    about = "" if interval is None else f" [{percent(interval[0])}, {percent(interval[1])}]"
+    data.append(
+        {"x": ends, "y": [100 * value] * 2, "mode": "lines", "line": {"color": "var(--sim)", "width": 1.5},
+         "hovertemplate": f"<b>Sim baseline</b><br>{percent(value)} %{about}<br>n {count(answer.sim.n)}"
+         "<extra></extra>",
+         "type": "scatter"}
+    )  # fmt: skip
+    return data
+
+
+def _run(run: list[Smoothed], tier: str, days_href: Any) -> list[dict[str, Any]]:
+    x = [_iso(point.at) for point in run]
+    span = timedelta(days=WINDOW_DAYS - 1) if tier == "day" else timedelta(0)
+    last = {"day": timedelta(days=1), "hour": timedelta(hours=1), "month": timedelta(days=31)}[tier]
+    band = {
+        "x": [*x, *reversed(x)],
+        "y": [100 * p.high for p in run] + [100 * p.low for p in reversed(run)],
+        "fill": "toself", "fillcolor": "var(--real-band)", "line": {"width": 0}, "mode": "lines",
+        "hoverinfo": "skip", "type": "scatter",
+    }  # fmt: skip
+    what = f"Real, {WINDOW_DAYS} days to" if tier == "day" else "Real,"
+    line = {
+        "x": x,
+        "y": [100 * p.value for p in run],
+        "mode": "lines+markers" if len(run) < 4 else "lines",  # noqa: PLR2004 - a short line is hardly seen
+        "marker": {"size": 6, "color": "var(--real)"},
+        "line": {"color": "var(--real)", "width": 2.25},
+        "hovertext": [
+            f"<b>{what} {plain_time(p.at)}</b><br>{percent(p.value)} % [{percent(p.low)}, {percent(p.high)}]"
+            f"<br>n {count(p.n)}<br>Click: these episodes"
+            for p in run
+        ],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "customdata": [{"href": days_href(p.at - span, p.at + last)} for p in run],
+        "type": "scatter",
+    }  # fmt: skip
+    return [band, line]
+
+
+def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
+    if not marks:
+        return []
+    # Numbers that would touch stand on two levels.
+    sides = ["top center"] * len(marks)
+    for place, (one, other) in enumerate(pairwise(marks), start=1):
+        if other.at - one.at < timedelta(days=2) and sides[place - 1] == "top center":
+            sides[place] = "top right"
+    return [
+        {"x": [_iso(mark.at) for mark in marks], "y": [floor + 3] * len(marks), "mode": "markers+text",
+         "text": [plain(mark.number) for mark in marks], "textposition": sides, "textfont": {"size": 12},
+         "marker": {"size": 9, "color": "var(--ink-2)", "symbol": [GLYPHS[mark.kind][1] for mark in marks]},
+         "hoverinfo": "skip", "type": "scatter"}
+    ]  # fmt: skip
+
+
+def _change_shapes(point: Any) -> list[dict[str, Any]]:
+    at = _iso(_midnight(point.day))
+    shapes: list[dict[str, Any]] = []
+    if point.plausible is not None:
+        first, last = _midnight(point.plausible[0]), _midnight(point.plausible[1]) + timedelta(days=1)
+        shapes.append(
+            {"type": "rect", "xref": "x", "yref": "paper", "x0": _iso(first), "x1": _iso(last), "y0": 0, "y1": 1,
+             "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}
+        )  # fmt: skip
+    line = {"color": "var(--ink)", "width": 1.25, "dash": "dot"}
+    shapes.append(
+        {"type": "line", "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line}
+    )
+    return shapes
+
+
+def _sim(answer: TrendAnswer) -> tuple[float | None, float | None]:
+    return answer.sim.interval or (answer.sim.value, answer.sim.value)
+
+
+def _midnight(day: Any) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _iso(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

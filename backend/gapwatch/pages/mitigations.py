@@ -1,0 +1,80 @@
+"""What was done about a drop, measured before and after; and what could be done next, with what to collect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gapwatch.answers.ledger import LedgerAnswer
+from gapwatch.answers.trend import Step
+from gapwatch.statistics.slices import newcombe
+from gapwatch.store.timeline import EventRow
+from gapwatch.taxonomy import BY_ID
+
+# Long enough for some episodes, short enough that little else changed.
+DAYS_AROUND = 14
+MOST_SUGGESTED = 3
+
+
+@dataclass(frozen=True)
+class Around:
+    successes: int
+    n: int
+
+    @property
+    def value(self) -> float | None:
+        return self.successes / self.n if self.n else None
+
+
+@dataclass(frozen=True)
+class Mitigation:
+    """Real success in the two weeks before and after; `change` is positive when it got better."""
+
+    title: str
+    at: datetime
+    before: Around
+    after: Around
+    change: float | None
+    interval: tuple[float, float] | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    category: str
+    contribution: float
+    do: str
+    collect: str
+
+
+def measured(events: Sequence[EventRow], steps: Sequence[Step]) -> list[Mitigation]:
+    return [_measure(event, steps) for event in events if event.kind == "mitigation"][::-1]
+
+
+def suggestions(ledger: LedgerAnswer) -> list[Suggestion]:
+    """For the categories that lose most: what usually helps, and what would make the next answer better."""
+    largest = sorted(ledger.categories, key=lambda part: -part.contribution)
+    return [
+        Suggestion(part.category, part.contribution, BY_ID[part.category].mitigation, BY_ID[part.category].collect)
+        for part in largest[:MOST_SUGGESTED]
+        if part.contribution > 0 and part.category in BY_ID
+    ]
+
+
+def _measure(event: EventRow, steps: Sequence[Step]) -> Mitigation:
+    """The day of the event itself belongs to neither side."""
+    span = timedelta(days=DAYS_AROUND)
+    day = event.at.replace(hour=0, minute=0, second=0, microsecond=0)
+    before = _sum(step for step in steps if day - span <= step.at < day)
+    after = _sum(step for step in steps if day < step.at <= day + span)
+    if not before.n or not after.n:
+        return Mitigation(event.title, event.at, before, after, None, None, "too few episodes")
+    lost, (low, high) = newcombe(before.successes, before.n, after.successes, after.n)
+    verdict = "better" if high < 0 else "worse" if low > 0 else "too few episodes"
+    return Mitigation(event.title, event.at, before, after, -lost, (-high, -low), verdict)
+
+
+def _sum(steps: object) -> Around:
+    found = list(steps)  # type: ignore[call-overload]
+    return Around(sum(step.successes for step in found), sum(step.n for step in found))
