@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from gapwatch.api import examples
-from gapwatch.api.answer_schemas import answer_schemas
+from gapwatch.api.answer_schemas import answer_schemas, give_examples
 from gapwatch.api.problems import SCHEMA, problems
 from gapwatch.record import EpisodeRecord
 
@@ -75,6 +75,7 @@ def openapi(app: FastAPI) -> dict[str, Any]:
         components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
         _describe_ingest(document["paths"])
+        give_examples(document["paths"])
         # What the protocol refuses before there is a request can happen to any of them.
         for operations in document["paths"].values():
             for operation in operations.values():

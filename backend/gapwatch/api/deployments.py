@@ -24,7 +24,6 @@ from gapwatch.answers.question import question_of
 from gapwatch.answers.signals import SignalsAnswer, answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
 from gapwatch.answers.trend import TrendAnswer, answer_trend
-from gapwatch.api import answer_examples
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
@@ -58,8 +57,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(
         "/deployments",
         summary="List deployments with their drop",
-        responses=problems(401, 403, 422, 503)
-        | answers(FleetAnswer, "A page of deployments.", answer_examples.FLEET),
+        responses=problems(401, 403, 422, 503) | answers(FleetAnswer, "A page of deployments."),
     )
     def list_deployments(query: Annotated[FleetPage, Query()], holder: KeyHolder = reader) -> Any:
         """The fleet by name, a page at a time. Follow `next` as `after` until it is null.
@@ -89,8 +87,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(
         "/deployments/{slug}/drop",
         summary="How much is lost",
-        responses=problems(*REFUSALS)
-        | answers(DropAnswer, "The metric on both sides and the drop.", answer_examples.DROP),
+        responses=problems(*REFUSALS) | answers(DropAnswer, "The metric on both sides and the drop."),
     )
     def read_drop(slug: str, query: Annotated[DropFilter, Query()], holder: KeyHolder = reader) -> Any:
         """One metric in sim and in real, the drop with its 95 % interval, a verdict, and what would settle it.
@@ -103,7 +100,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(
         "/deployments/{slug}/ledger",
         summary="Why it is lost",
-        responses=problems(*REFUSALS) | answers(LedgerAnswer, "The drop by gap category.", answer_examples.LEDGER),
+        responses=problems(*REFUSALS) | answers(LedgerAnswer, "The drop by gap category."),
     )
     def read_ledger(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """The success drop over gap categories by the evidence of failed episodes, and as off-support, mix, rate.

@@ -15,7 +15,6 @@ from gapwatch.answers.comparison import Comparison, compare_policy
 from gapwatch.answers.drop import DropAnswer, answer_drop
 from gapwatch.answers.ledger import LedgerAnswer, answer_ledger
 from gapwatch.answers.question import question_of
-from gapwatch.api import answer_examples
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
@@ -56,8 +55,7 @@ def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(
         "/policies/{name:path}/drop",
         summary="How much a policy loses",
-        responses=problems(*REFUSALS)
-        | answers(DropAnswer, "The metric on both sides and the drop.", answer_examples.POLICY_DROP),
+        responses=problems(*REFUSALS) | answers(DropAnswer, "The metric on both sides and the drop."),
     )
     def read_policy_drop(
         name: str, query: Annotated[PolicyDropFilter, Query()], holder: KeyHolder = reader

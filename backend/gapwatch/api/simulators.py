@@ -10,7 +10,6 @@ from fastapi import APIRouter, Depends, Query
 from gapwatch.access.keys import KeyHolder
 from gapwatch.answers.question import question_of
 from gapwatch.answers.trust import TrustAnswer, answer_trust
-from gapwatch.api import answer_examples
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
@@ -28,7 +27,7 @@ def simulator_routes(database: Database, keyring: Keyring) -> APIRouter:
         "/simulators/{name:path}/trust",
         summary="Can a simulator be trusted",
         responses=problems(401, 403, 404, 422, 503)
-        | answers(TrustAnswer, "The ranking of policies in sim and in real.", answer_examples.TRUST),
+        | answers(TrustAnswer, "The ranking of policies in sim and in real."),
     )
     def read_trust(name: str, query: Annotated[TrustFilter, Query()], holder: KeyHolder = reader) -> Any:
         """Pearson, Spearman and MMRV over the policies that ran on both sides, and the regret of believing sim.
