@@ -174,7 +174,9 @@ class Episode:
             self._complain("failure", f"{type(error).__name__}: {error}")
 
     def _write_summaries(self) -> None:
-        signals: dict[str, float] = self._record.setdefault("signals", {}) if self._summaries else {}
+        if not self._summaries:
+            return
+        signals: dict[str, float] = self._record.setdefault("signals", {})
         for name, summary in self._summaries.items():
             if summary.refused:
                 self._complain("observe", f"{summary.refused} values of {name} were no finite numbers")
@@ -183,5 +185,3 @@ class Episode:
                 if number is not None:
                     # What the caller said by hand wins.
                     signals.setdefault(signal, number)
-        if not signals:
-            self._record.pop("signals", None)

@@ -82,6 +82,18 @@ def test_outcomes_without_a_with_block_and_ending_twice(gw, project):
     }
 
 
+def test_signals_said_by_hand_need_no_stream_and_win_over_one(gw, project):
+    with gw.episode(**REAL) as by_hand:
+        by_hand.signal("force_n_peak", 7)
+    with gw.episode(**REAL) as both:
+        both.signal("force_n_peak", 7)
+        both.observe("force_n", 3)
+    assert gw.flush()
+    assert stored(project, by_hand.id)["signals"] == {"force_n_peak": 7}
+    assert stored(project, both.id)["signals"]["force_n_peak"] == 7
+    assert stored(project, both.id)["signals"]["force_n_rms"] == 3
+
+
 def test_defaults_are_said_once_and_sim_is_known_by_its_simulator(project, tmp_path):
     with Gapwatch(project.url, project.keys["ingest"], tmp_path, task="reach", policy="bin-pick", version=2) as gw:
         gw.episode(simulator=("isaac", "5.0")).end()

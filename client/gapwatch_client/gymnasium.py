@@ -1,0 +1,156 @@
+"""Gymnasium environments, single and vector, that record every episode by themselves.
+
+    env = RecordEpisodes(gymnasium.make("CartPole-v1"), gw, policy="balance@1")
+
+Outcome, return, length, seed, summaries of observations and actions, and the contract taken from the spaces.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+
+from gapwatch_client.client import Gapwatch
+from gapwatch_client.env_recorder import EnvRecorder, Judge
+from gapwatch_client.episode import Episode
+
+log = logging.getLogger("gapwatch_client")
+
+
+def _guarded(call: Callable[..., None], *arguments: Any, **named: Any) -> None:
+    """Recording must not stop a training run."""
+    try:
+        call(*arguments, **named)
+    except Exception:
+        log.exception("an episode could not be recorded")
+
+
+class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Wrap one environment. Fields are those of `Gapwatch.episode`; the task is its id unless given."""
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        gw: Gapwatch,
+        *,
+        success: Judge | None = None,
+        observation_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(env)
+        spaces = (env.observation_space, env.action_space)
+        self._recorder = EnvRecorder(gw, env, spaces, success, (observation_names, action_names), fields, 1)
+
+    @property
+    def episode(self) -> Episode | None:
+        """The one that runs, for conditions and signals of your own."""
+        return self._recorder.episodes[0]
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        _guarded(self._recorder.begin, 0, seed)
+        return observation, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        _guarded(self._note, observation, action, float(reward), terminated, truncated, info)
+        return observation, reward, terminated, truncated, info
+
+    def _note(
+        self, observation: Any, action: Any, reward: float, terminated: bool, truncated: bool, info: dict[str, Any]
+    ) -> None:
+        recorder = self._recorder
+        recorder.rewards[0] += reward
+        recorder.lengths[0] += 1
+        recorder.see(observation, slice(None))
+        recorder.act(action, slice(None))
+        if terminated or truncated:
+            recorder.end(0, info, terminated=bool(terminated), truncated=bool(truncated))
+
+    def close(self) -> None:
+        _guarded(self._recorder.abandon, 0, "closed before it ended")
+        super().close()
+
+
+class RecordVectorEpisodes(VectorWrapper):
+    """Wrap a vector environment: an episode for each of its environments, in each mode of automatic reset."""
+
+    def __init__(
+        self,
+        env: VectorEnv[Any, Any, Any],
+        gw: Gapwatch,
+        *,
+        success: Judge | None = None,
+        observation_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        **fields: Any,
+    ) -> None:
+        super().__init__(env)
+        spaces = (env.single_observation_space, env.single_action_space)
+        names = (observation_names, action_names)
+        self._recorder = EnvRecorder(gw, env, spaces, success, names, fields, env.num_envs)
+        self._mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._ended = np.zeros(env.num_envs, bool)
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        mask = (options or {}).get("reset_mask")  # the environment takes it out of the options
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for index in range(self.num_envs):
+            if mask is None or mask[index]:
+                of_this = seed + index if isinstance(seed, int) else seed[index] if seed is not None else None
+                _guarded(self._recorder.begin, index, of_this)
+                self._ended[index] = False
+        return observations, infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        _guarded(self._note, observations, actions, rewards, terminated, truncated, infos)
+        return observations, rewards, terminated, truncated, infos
+
+    def _note(
+        self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, infos: dict[str, Any]
+    ) -> None:
+        recorder = self._recorder
+        # In the mode of the next step this one only reset those that ended in the last; it belongs to no episode.
+        running = ~self._ended
+        if self._mode == AutoresetMode.NEXT_STEP:
+            for index in np.flatnonzero(self._ended).tolist():
+                recorder.begin(index, None)
+        recorder.rewards[running] += np.asarray(rewards)[running]
+        recorder.lengths[running] += 1
+        recorder.act(actions, running)
+        done = (np.asarray(terminated) | np.asarray(truncated)) & running
+        # Where it was reset within the step the observation is the first of the next episode.
+        recorder.see(observations, running & ~done if self._mode == AutoresetMode.SAME_STEP else running)
+        for index in np.flatnonzero(done).tolist():
+            told = _of_one(infos.get("final_info", infos), index)
+            recorder.end(index, told, terminated=bool(terminated[index]), truncated=bool(truncated[index]))
+            if self._mode == AutoresetMode.SAME_STEP:
+                recorder.begin(index, None)
+        if self._mode == AutoresetMode.NEXT_STEP:
+            self._ended = done
+        elif self._mode == AutoresetMode.DISABLED:
+            self._ended |= done
+
+    def close(self, **named: Any) -> None:
+        for index in range(self.num_envs):
+            _guarded(self._recorder.abandon, index, "closed before it ended")
+        super().close(**named)
+
+
+def _of_one(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """What a vector environment's infos say of one of its environments: `_name` masks who said `name`."""
+    found = {}
+    for name, values in infos.items():
+        said = infos.get(f"_{name}")
+        if not name.startswith("_") and (said is None or said[index]):
+            found[name] = _of_one(values, index) if isinstance(values, dict) else values[index]
+    return found

@@ -1,0 +1,128 @@
+"""Gymnasium's spaces: which numbers of them are summed up, and the contract they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from gapwatch_client.contract import Contract
+
+# Beyond this many numbers a vector is summed up by its length alone; pictures are not at all.
+MOST_NAMED = 16
+LARGEST_VECTOR = 1024
+
+
+class Channel:
+    """A vector of an observation or action: where it is found and what its numbers are called."""
+
+    def __init__(self, key: str | None, space: Any, base: str, names: Sequence[str] | None) -> None:
+        self._key = key
+        size = int(np.prod(space.shape)) if space.shape else 1
+        self._dimensions = len(space.shape or ())
+        self._by_length = size > MOST_NAMED
+        given = list(names) if names is not None and len(names) == size else [str(n) for n in range(size)]
+        self.names = [f"{base}_norm"] if self._by_length else [f"{base}_{name}" for name in given]
+        if size == 1 and names is None:
+            self.names = [base]
+
+    def numbers(self, value: Any) -> Any:
+        """A row an environment."""
+        found = value[self._key] if self._key is not None else value
+        rows = np.asarray(found, float)
+        many = rows.ndim > self._dimensions
+        rows = rows.reshape(rows.shape[0] if many else 1, -1)
+        return np.linalg.norm(rows, axis=1, keepdims=True) if self._by_length else rows
+
+
+class Tallies:
+    """Peak, square and sum of each number of a channel, for many environments at once."""
+
+    def __init__(self, count: int, channel: Channel) -> None:
+        shape = (count, len(channel.names))
+        self._count = np.zeros(count, int)
+        self._sum, self._square, self._peak = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+
+    def clear(self, index: int) -> None:
+        self._count[index] = 0
+        for numbers in (self._sum, self._square, self._peak):
+            numbers[index] = 0
+
+    def add(self, rows: Any, running: Any) -> None:
+        chosen = rows[running]
+        self._count[running] += 1
+        self._sum[running] += chosen
+        self._square[running] += chosen * chosen
+        self._peak[running] = np.maximum(self._peak[running], np.abs(chosen))
+
+    def signals(self, index: int, channel: Channel) -> dict[str, float]:
+        count = self._count[index]
+        if not count:
+            return {}
+        found = {}
+        for place, name in enumerate(channel.names):
+            found[f"{name}_peak"] = float(self._peak[index, place])
+            found[f"{name}_rms"] = float(np.sqrt(self._square[index, place] / count))
+            found[f"{name}_mean"] = float(self._sum[index, place] / count)
+        return found
+
+
+def channels(base: str, space: Any, names: Sequence[str] | None) -> list[Channel]:
+    """What can be summed up: vectors and single numbers, also one level down in a dictionary."""
+    if isinstance(space, spaces.Dict):
+        return [Channel(key, inner, f"{base}_{key}", None) for key, inner in space.items() if _is_vector(inner)]
+    return [Channel(None, space, base, names)] if _is_vector(space) else []
+
+
+def _is_vector(space: Any) -> bool:
+    if isinstance(space, spaces.Box):
+        return len(space.shape) <= 1 and int(np.prod(space.shape)) <= LARGEST_VECTOR
+    return (
+        isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
+        and len(space.shape or ()) <= 1
+    )
+
+
+def contract_of(
+    env: Any, of: tuple[Any, Any], names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
+) -> Contract:
+    """What the spaces say about the interface, and the control rate where the environment tells its time step."""
+    contract = Contract(control_hz=_control_hz(env))
+    contract.observation("spaces", order=names[0], space=_described(of[0]))
+    return contract.action("spaces", order=names[1], space=_described(of[1]))
+
+
+def _described(space: Any) -> dict[str, Any]:
+    told: dict[str, Any] = {"kind": type(space).__name__}
+    if isinstance(space, spaces.Box):
+        told |= {"shape": list(space.shape), "dtype": str(space.dtype)}
+        told |= {"low": _bound(space.low), "high": _bound(space.high)}
+    elif isinstance(space, spaces.Discrete):
+        told |= {"n": int(space.n), "start": int(space.start)}
+    elif isinstance(space, spaces.MultiDiscrete):
+        told["n"] = np.asarray(space.nvec).tolist()
+    elif isinstance(space, spaces.Dict):
+        told["spaces"] = {key: _described(inner) for key, inner in space.items()}
+    elif isinstance(space, spaces.Tuple):
+        told["spaces"] = [_described(inner) for inner in space]
+    else:
+        told["shape"] = list(space.shape or ())
+    return told
+
+
+def _bound(values: Any) -> Any:
+    """One number where all are equal; JSON has no infinity, so that is a word. Rounded as single precision is."""
+    words = [float(f"{value:.6g}") if np.isfinite(value) else str(value) for value in np.ravel(values)]
+    return words[0] if len(set(words)) == 1 else words if len(words) <= LARGEST_VECTOR else "various"
+
+
+def _control_hz(env: Any) -> float | None:
+    inside = getattr(env, "unwrapped", env)
+    inside = inside.envs[0].unwrapped if getattr(inside, "envs", None) else inside
+    for name in ("dt", "tau", "control_timestep"):
+        step_s = getattr(inside, name, None)
+        if isinstance(step_s, (int, float)) and step_s > 0:
+            return round(1 / float(step_s), 6)
+    return None
