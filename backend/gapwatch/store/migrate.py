@@ -40,3 +40,19 @@ def is_current(database: Database) -> bool:
     head = ScriptDirectory.from_config(alembic_config()).get_current_head()
     with database.engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision() == head
+
+
+def clear_for_restore(database: Database) -> bool:
+    """Leave nothing in a database without projects, so that a dump finds it empty; False when it has some."""
+    with database.transaction() as connection:
+        exists = connection.execute(text("SELECT to_regclass('projects') IS NOT NULL")).scalar_one()
+        if exists and connection.execute(text("SELECT EXISTS (SELECT FROM projects)")).scalar_one():
+            return False
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    return True
+
+
+def stored_episodes(database: Database) -> int:
+    with database.transaction() as connection:
+        return int(connection.execute(text("SELECT count(*) FROM episodes")).scalar_one())

@@ -1,0 +1,49 @@
+"""Everything in one file and back: Postgres's own dump, with the tools that come with the embedded server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from gapwatch import embedded
+from gapwatch.store.database import Database
+from gapwatch.store.migrate import clear_for_restore, migrate, stored_episodes
+
+
+class BackupError(Exception):
+    """A sentence for the person at the terminal."""
+
+
+def back_up(database: Database, path: Path) -> int:
+    """Write a dump beside a running service; returns its size. It replaces `path` only once it is complete."""
+    partial = path.with_name(f"{path.name}.partial")
+    # Keys' hashes and people's addresses are in it.
+    partial.touch(mode=0o600)
+    try:
+        _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={partial}", database.url)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path.stat().st_size
+
+
+def restore(database: Database, path: Path) -> int:
+    """Fill an empty database from a dump and bring it to this release; returns the number of episodes."""
+    if not path.is_file():
+        raise BackupError(f"There is no file {path}.")
+    if not clear_for_restore(database):
+        raise BackupError("This database already holds projects. Restore into an empty one.")
+    _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction",
+         f"--dbname={database.url}", str(path))  # fmt: skip
+    migrate(database)
+    return stored_episodes(database)
+
+
+def _run(tool: str, *arguments: str) -> None:
+    binary = embedded.postgres_tool(tool)
+    done = subprocess.run([binary, *arguments], capture_output=True, text=True, env=os.environ, check=False)
+    if done.returncode:
+        raise BackupError(
+            f"{tool} failed: {done.stderr.strip().splitlines()[-1] if done.stderr else 'no reason given'}"
+        )
