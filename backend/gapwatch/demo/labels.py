@@ -19,6 +19,7 @@ CAUSE_LABELS = {
     "actuation": "low_battery",
     "interface_contract": "wrong_scale",
     "sim_numerics": "unstable_contact",
+    "policy_robustness": "no_recovery",
 }
 # "dropped" is what one sees of a heavy object, of a smooth one and of bad luck alike; "missed" says nothing.
 SEEN_LABELS = {

@@ -50,8 +50,10 @@ class World:
     hesitation_s: Quantity = 0.8
     action_scale: Quantity = 1.0
     wear: Quantity = 1.0
-    # A policy's skill moves every margin; what it gains only in a simulator's contacts is not there in reality.
+    # A policy's skill moves every margin, its touch those of grasping and lifting. What it gains by a simulator's
+    # contacts is not there in reality.
     skill: Quantity = 0.0
+    touch: Quantity = 0.0
     exploit: Quantity = 0.0
 
 
@@ -191,8 +193,14 @@ def effects_of(world: World, scene: Scene, q: Quantities) -> tuple[dict[str, Arr
             "state_estimation": -0.4 * shifted,
             "contact_dynamics": 2.0 * grip,
             "sim_numerics": q.exploit,
+            "policy_robustness": world.touch + 0.0 * grip,
         },
-        {"contact_dynamics": 5.0 * grip, "object_property": -5.0 * heavier, "sim_numerics": q.exploit},
+        {
+            "contact_dynamics": 5.0 * grip,
+            "object_property": -5.0 * heavier,
+            "sim_numerics": q.exploit,
+            "policy_robustness": world.touch + 0.0 * grip,
+        },
         {
             "latency_timing": -0.08 * late,
             "actuation": -2.2 * over(VOLTS - q.volts, 0),

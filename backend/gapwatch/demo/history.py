@@ -1,0 +1,132 @@
+"""A story told in episodes: ninety days of both sides, and what happens now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapwatch.demo.records import Told, records_of
+from gapwatch.demo.stories import EVENING, JOINTS, Moments, Story
+from gapwatch.demo.world import REAL, SIM, Scene, draw_scene, run
+
+SEED = 7
+DAY_MS = 86_400_000
+NOON = 14
+SHIFTS = ("early", "late", "evening")
+# A pair begins alike; the rest of its chance is its own.
+ALIKE = 0.85
+CONTRACT = {"action_scale": 0.5, "control_hz": 50, "frames": "base_link", "joint_order": JOINTS}
+
+
+def tell(story: Story, anchor: date) -> list[dict[str, Any]]:
+    """All episodes of a story up to the end of the day `anchor`, by time; the same ones whenever it is called."""
+    generator = np.random.default_rng([SEED, anchor.toordinal(), crc32(story.slug.encode())])
+    midnight = int(datetime.combine(anchor, time(), UTC).timestamp() * 1000)
+    sim_day, version = _sim_times(story, generator)
+    sim_scene = draw_scene(len(sim_day), generator, handover=story.handover)
+    told = [_sim(story, sim_day, version, sim_scene)]
+    at = _moments(story, generator)
+    scene = draw_scene(len(at.day), generator, handover=story.handover, surfaces=story.surfaces)
+    if story.paired:
+        scene = _alike(scene, sim_scene)
+    told.append(_real(story, at, scene, anchor))
+    records = [
+        record
+        for side in told
+        for record in records_of(side, (midnight + side.day * DAY_MS).astype(np.int64), generator)
+    ]
+    return sorted(records, key=lambda record: str(record["started_at"]))
+
+
+def tell_now(story: Story, now: datetime, generator: np.random.Generator) -> dict[str, Any]:
+    """One more real episode of a story, at this moment."""
+    hour = now.hour + now.minute / 60
+    robots, sites = story.robots * len(story.sites), len(story.sites)
+    robot = generator.integers(0, robots, 1)
+    at = Moments(np.zeros(1), np.array([hour]), robot % sites, robot // sites, np.array([len(story.versions) - 1]))
+    scene = draw_scene(1, generator, handover=story.handover, surfaces=story.surfaces)
+    told = _real(replace(story, paired=False), at, scene, now.date())
+    return records_of(told, np.array([int(now.timestamp() * 1000)]), generator)[0]
+
+
+def _moments(story: Story, generator: np.random.Generator) -> Moments:
+    """Two shifts, from six to ten in the evening; robots take turns at random."""
+    n = story.n_real
+    whole = np.sort(generator.integers(int(story.first_day), 1, n))
+    hour = generator.uniform(6, 22, n)
+    robot = generator.integers(0, story.robots * len(story.sites), n)
+    day = whole + hour / 24
+    version = np.searchsorted([first for first, _ in story.versions], day, "right") - 1
+    return Moments(day, hour, robot % len(story.sites), robot // len(story.sites), np.maximum(version, 0))
+
+
+def _sim_times(story: Story, generator: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """A version is simulated at night, `n_sim` times, from three days before it is deployed."""
+    days, versions = [], []
+    for place, (first, _) in enumerate(story.versions):
+        start = max(first, story.first_day) - 3
+        days.append(np.sort(generator.uniform(start, min(start + 30, 0), story.n_sim)))
+        versions.append(np.full(story.n_sim, place))
+    return np.concatenate(days), np.concatenate(versions)
+
+
+def _alike(scene: Scene, sim: Scene) -> Scene:
+    """The real side of pairs: the same objects as the first sim episodes and most of their chance."""
+    n = scene.n
+    own = np.sqrt(1 - ALIKE**2)
+    return replace(
+        scene,
+        objects=sim.objects[:n],
+        surfaces=sim.surfaces[:n],
+        chance=ALIKE * sim.chance[:, :n] + own * scene.chance,
+        noise=ALIKE * sim.noise[:, :n] + own * scene.noise,
+    )
+
+
+def _sim(story: Story, day: NDArray[np.float64], version: NDArray[np.int64], scene: Scene) -> Told:
+    name, of = story.simulator
+    shared = {
+        "domain": "sim",
+        "task": story.task,
+        "simulator": {"name": name, "version": of},
+        "contract": CONTRACT,
+    }
+    columns: dict[str, list[Any]] = {"policy": _policies(story, version)}
+    if story.paired:
+        columns["pair"] = [f"{story.slug}/{i}" if i < story.n_real else None for i in range(scene.n)]
+    found = run(replace(SIM, skill=story.skill, **story.sim), scene)
+    # Simulated days have shifts, too; in simulation the light does not know of them.
+    shifts = [SHIFTS[i % len(SHIFTS)] for i in range(scene.n)]
+    return Told(found, day, shared, columns, shifts, story.labelled)
+
+
+def _real(story: Story, at: Moments, scene: Scene, anchor: date) -> Told:
+    changes = dict(story.real(at))
+    changes["skill"] = story.skill + changes.get("skill", 0.0)
+    found = run(replace(REAL, **changes), scene)
+    stage = np.searchsorted([first for first, _ in story.stages], at.day, "right") - 1
+    shifts = np.array(SHIFTS)[np.searchsorted([NOON, EVENING], at.hour, "right")].tolist()
+    sites = np.array(story.sites)[at.site].tolist()
+    days = [date.fromordinal(anchor.toordinal() + day) for day in np.floor(at.day).astype(int).tolist()]
+    columns: dict[str, list[Any]] = {
+        "policy": _policies(story, at.version),
+        "site": sites,
+        "robot": [f"{site}-{robot + 1}" for site, robot in zip(sites, at.robot.tolist(), strict=True)],
+        "stage": [story.stages[max(place, 0)][1] for place in stage.tolist()],
+        "session": [f"{day}-{shift}-{site}" for day, shift, site in zip(days, shifts, sites, strict=True)],
+    }
+    if story.paired:
+        columns["pair"] = [f"{story.slug}/{i}" for i in range(scene.n)]
+    contract = {**CONTRACT, **story.contract}
+    shared = {"domain": "real", "task": story.task, "deployment": story.slug, "contract": contract}
+    return Told(found, at.day, shared, columns, shifts, story.labelled)
+
+
+def _policies(story: Story, version: NDArray[np.int64]) -> list[dict[str, str]]:
+    known = [{"name": story.policy, "version": name} for _, name in story.versions]
+    return [known[place] for place in version.tolist()]

@@ -1,0 +1,148 @@
+"""Called when the service answers: makes the demo's sign-in, tells the stories, and goes on telling them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from gapwatch_client import Gapwatch
+
+from gapwatch.accounts import make_key, put_person
+from gapwatch.demo.history import tell, tell_now
+from gapwatch.demo.stories import STORIES
+from gapwatch.settings import Settings
+from gapwatch.store import access, fleet
+from gapwatch.store.database import Database
+
+PROJECT = "demo"
+EMAIL = "demo@example.com"
+# Every story is cut into so many parts. All first parts are sent before the second ones: no page is empty.
+PARTS = 40
+# Long enough to look at a demo, and a robot's next episode within a few seconds.
+KEY_LASTS, PAUSE_S = timedelta(days=30), 2.5
+FIRST_PART_S, ALL_S = 15.0, 600.0
+FOLDER, MEMORY = "demo", "told.json"
+
+
+def load_demo(settings: Settings) -> None:
+    """The password is new at every start; the history is sent once. The sign-in is printed as soon as pages have
+    something to show; the rest of the history and what happens now are sent in the background.
+    """
+    assert settings.database_url is not None  # noqa: S101 - the supervisor set it
+    password = "-".join(secrets.token_hex(3) for _ in range(3))
+    database = Database(settings.database_url)
+    put_person(database, EMAIL, password, PROJECT, "engineer")
+    key = make_key(
+        database,
+        settings.server_secret(),
+        project=PROJECT,
+        scope="ingest",
+        name="demo fleet",
+        expires_at=datetime.now(UTC) + KEY_LASTS,
+    )
+    with database.transaction() as connection:
+        slugs = fleet.deployment_slugs(connection, access.ensure_project(connection, PROJECT))
+    database.close()
+    teller = Teller(
+        settings.data_dir / FOLDER, settings.local_url, key, has_all={s.slug for s in STORIES} <= set(slugs)
+    )
+    teller.begin()
+    click.echo(
+        f"\n  Gapwatch is ready: {settings.public_url}\n"
+        f"  Sign in with       {EMAIL}\n"
+        f"  password           {password}\n\n"
+        "  Ctrl-C stops it.\n"
+    )
+    # A daemon: it must not hold up the end of the service. What it has not sent waits in the client's spool.
+    threading.Thread(target=teller.go_on, name="demo", daemon=True).start()
+
+
+class Teller:
+    """Two clients, as in a real fleet: the robots' and the simulation farm's."""
+
+    def __init__(self, folder: Path, url: str, key: str, *, has_all: bool) -> None:
+        self._memory = folder / MEMORY
+        self._robots = Gapwatch(url, key, folder / "robots")
+        self._farm = Gapwatch(url, key, folder / "farm")
+        self._is_told, self._anchor = has_all, datetime.now(UTC).date()
+        if self._memory.exists():
+            # A start that was interrupted is repeated with the same day, and so with the same ids.
+            told = json.loads(self._memory.read_text())
+            self._is_told, self._anchor = bool(told["is_told"]), date.fromisoformat(told["anchor"])
+        self._parts: Iterator[list[dict[str, Any]]] = iter(())
+        self._total = 0
+
+    def begin(self) -> None:
+        """Send the first part of every story and wait until it is there."""
+        if self._is_told:
+            return
+        self._remember(is_told=False)
+        stories = demo_episodes(datetime.now(UTC), self._anchor)
+        self._total = sum(len(story) for story in stories)
+        self._parts = iter(in_turns(stories, PARTS))
+        self._send(next(self._parts))
+        for client in (self._robots, self._farm):
+            client.flush(FIRST_PART_S)
+
+    def go_on(self) -> None:
+        if not self._is_told:
+            started = time.monotonic()
+            for part in self._parts:
+                self._send(part)
+            self._show_progress()
+            if not all(client.flush(ALL_S) for client in (self._robots, self._farm)):
+                return
+            self._remember(is_told=True)
+            click.echo(f"  demo fleet: {self._total} episodes in {time.monotonic() - started:.0f} s")
+        generator = np.random.default_rng()
+        living = [story for story in STORIES if story.lives]
+        while True:
+            story = living[int(generator.integers(len(living)))]
+            self._robots.send(tell_now(story, datetime.now(UTC), generator))
+            time.sleep(PAUSE_S)
+
+    def _send(self, records: list[dict[str, Any]]) -> None:
+        for record in records:
+            (self._robots if record["domain"] == "real" else self._farm).send(record)
+
+    def _show_progress(self) -> None:
+        with click.progressbar(length=self._total, label="  demo fleet", width=30) as bar:
+            done = 0
+            while done < self._total:
+                time.sleep(0.2)
+                waiting = sum(sum(client.status()["pending"].values()) for client in (self._robots, self._farm))
+                bar.update(self._total - waiting - done)
+                done = self._total - waiting
+
+    def _remember(self, *, is_told: bool) -> None:
+        self._memory.parent.mkdir(parents=True, exist_ok=True)
+        self._memory.write_text(json.dumps({"anchor": self._anchor.isoformat(), "is_told": is_told}))
+
+
+def demo_episodes(now: datetime, anchor: date | None = None) -> list[list[dict[str, Any]]]:
+    """Each story's episodes until now, by time. On one day later calls have more of them, never others."""
+    moment = now.astimezone(UTC).isoformat(timespec="milliseconds")
+    told = [tell(story, anchor or now.date()) for story in STORIES]
+    return [[record for record in records if str(record["started_at"]) <= moment] for records in told]
+
+
+def in_turns(stories: list[list[dict[str, Any]]], parts: int) -> list[list[dict[str, Any]]]:
+    """Every part has a share of both sides of every story, each in its order; the first at least one episode."""
+    sides = [
+        [record for record in story if record["domain"] == domain]
+        for story in stories
+        for domain in ("real", "sim")
+    ]
+    cuts = [[-(-len(side) * k // parts) for k in range(parts + 1)] for side in sides]
+    return [
+        [record for side, cut in zip(sides, cuts, strict=True) for record in side[cut[k] : cut[k + 1]]]
+        for k in range(parts)
+    ]

@@ -1,0 +1,147 @@
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+
+import msgspec
+import numpy as np
+import pytest
+
+from gapwatch.demo.history import tell, tell_now
+from gapwatch.demo.loading import demo_episodes, in_turns
+from gapwatch.demo.stories import STORIES
+from gapwatch.record import EpisodeRecord
+
+TODAY = date(2026, 11, 2)
+TOLD = {story.slug: tell(story, TODAY) for story in STORIES}
+
+
+def rates(slug, keep=lambda record: True):
+    """Success in sim and in real of the records that are kept."""
+    counts = Counter((r["domain"], r["outcome"]) for r in TOLD[slug] if keep(r))
+    return [
+        counts[domain, "success"] / (counts[domain, "success"] + counts[domain, "failure"])
+        for domain in ("sim", "real")
+        if counts[domain, "success"]
+    ]
+
+
+def test_a_dozen_deployments_and_about_fifty_thousand_episodes():
+    assert len(STORIES) == 12
+    assert 48_000 < sum(map(len, TOLD.values())) < 54_000
+    assert len({record["id"] for records in TOLD.values() for record in records}) == sum(map(len, TOLD.values()))
+
+
+def test_every_record_is_one_the_service_takes():
+    for records in TOLD.values():
+        for record in records[:: len(records) // 40 + 1]:
+            taken = msgspec.json.decode(msgspec.json.encode(record), type=EpisodeRecord)
+            assert taken.deployment if taken.domain == "real" else taken.simulator
+
+
+@pytest.mark.parametrize(
+    ("slug", "sim", "real"),
+    [
+        ("zurich-sort-2", 0.96, 0.965),
+        ("berlin-line-3", 0.95, 0.61),
+        ("seoul-arm-4", 0.95, 0.10),
+        ("porto-peg-2", 0.98, 0.56),
+        ("lisbon-pick-5", 0.94, 0.94),
+    ],
+)
+def test_the_drops_are_those_of_the_stories(slug, sim, real):
+    assert rates(slug) == pytest.approx([sim, real], abs=0.04)
+
+
+def test_the_evening_shift_is_dim():
+    evening = rates("lyon-dock-3", lambda r: r["conditions"]["shift"] == "evening")
+    day = rates("lyon-dock-3", lambda r: r["conditions"]["shift"] != "evening")
+    assert evening[1] < day[1] - 0.2
+    assert evening[0] == pytest.approx(day[0], abs=0.05)
+
+
+def test_calibration_drifts_for_three_weeks():
+    def residual(first, last):
+        span = [(TODAY + timedelta(days=d)).isoformat() for d in (first, last)]
+        return np.mean([r["signals"]["calibration_residual_mm"] for r in TOLD["turin-cell-1"]
+                        if r["domain"] == "real" and span[0] <= r["started_at"] < span[1]])  # fmt: skip
+
+    assert residual(-60, -25) < 1.0 < residual(-14, -10) < residual(-3, 1)
+    late = rates("turin-cell-1", lambda r: r["started_at"] >= (TODAY - timedelta(days=7)).isoformat())
+    assert late[-1] < 0.75
+
+
+def test_one_robot_is_late_since_it_was_moved():
+    moved = (TODAY - timedelta(days=40)).isoformat()
+    for robot in ("osaka-1", "osaka-2", "osaka-3", "osaka-4"):
+        [rate] = rates("osaka-line-1", lambda r, robot=robot: r.get("robot") == robot and r["started_at"] > moved)
+        assert (rate < 0.75) == (robot == "osaka-3")
+
+
+def test_a_release_regresses_and_another_repairs():
+    for slug, old, new in (("austin-pack-2", "2.0.3", "2.1.0"), ("madrid-bin-6", "1.4.0", "1.4.1")):
+        before, after = (rates(slug, lambda r, v=v: r["policy"]["version"] == v) for v in (old, new))
+        assert before[0] == pytest.approx(after[0], abs=0.02)
+        assert (after[1] < before[1] - 0.15) == (slug == "austin-pack-2")
+    assert [before[1], after[1]] == pytest.approx([0.6, 0.8], abs=0.04)
+
+
+def test_one_site_is_fine_and_the_other_not():
+    [antwerp], [ghent] = (rates("benelux-tote-1", lambda r, s=s: r.get("site") == s) for s in ("antwerp", "ghent"))
+    assert antwerp - ghent > 0.15
+
+
+def test_the_contract_shows_the_joint_order():
+    sides = {r["domain"]: r["contract"] for r in TOLD["seoul-arm-4"]}
+    assert sides["sim"]["joint_order"] != sides["real"]["joint_order"]
+    assert {k: v for k, v in sides["sim"].items() if k != "joint_order"} == {
+        k: v for k, v in sides["real"].items() if k != "joint_order"
+    }
+
+
+def test_few_episodes_a_shadow_stage_and_pairs():
+    assert sum(r["domain"] == "real" for r in TOLD["oslo-lab-1"]) == 9
+    lisbon = [r for r in TOLD["lisbon-pick-5"] if r["domain"] == "real"]
+    assert {r["stage"] for r in lisbon} == {"shadow"}
+    sim_pairs = {r["pair"]: r["outcome"] for r in TOLD["lisbon-pick-5"] if r["domain"] == "sim" and "pair" in r}
+    both = [(sim_pairs[r["pair"]], r["outcome"]) for r in lisbon if r["outcome"] != "aborted"]
+    assert len(both) > 400
+    agree = sum(a == b for a, b in both) / len(both)
+    assert 0.93 < agree < 1
+
+
+def test_a_simulator_has_enough_policies_to_be_judged_and_its_favourite_is_no_good():
+    of = {story.slug: story.policy for story in STORIES if story.simulator[0] == "mujoco"}
+    assert len(set(of.values())) >= 5
+    sim = {slug: rates(slug)[0] for slug in of}
+    favourite = max(sim, key=sim.get)
+    assert favourite == "porto-peg-2"
+    assert rates(favourite)[1] < 0.6
+
+
+def test_later_on_a_day_there_is_more_and_nothing_else():
+    morning, evening = (demo_episodes(datetime(2026, 11, 2, hour, tzinfo=UTC)) for hour in (8, 20))
+    for early, late in zip(morning, evening, strict=True):
+        assert late[: len(early)] == early
+    assert sum(map(len, evening)) > sum(map(len, morning))
+    assert max(r["started_at"] for story in evening for r in story) <= "2026-11-02T20:00"
+
+
+def test_every_story_is_in_every_part():
+    stories = list(TOLD.values())
+    parts = in_turns(stories, 40)
+    assert sorted(r["id"] for part in parts for r in part) == sorted(r["id"] for story in stories for r in story)
+    for part in parts[:9]:
+        assert {r["deployment"] for r in part if r["domain"] == "real"} >= set(TOLD) - {"oslo-lab-1"}
+        assert {r["policy"]["name"] for r in part if r["domain"] == "sim"} == {story.policy for story in STORIES}
+    assert {r["deployment"] for r in parts[0] if r["domain"] == "real"} == set(TOLD)
+
+
+def test_now_goes_on_as_the_history_ended():
+    generator = np.random.default_rng(0)
+    now = datetime(2026, 11, 2, 19, 30, tzinfo=UTC)
+    [lyon] = [story for story in STORIES if story.slug == "lyon-dock-3"]
+    told = [tell_now(lyon, now, generator) for _ in range(300)]
+    assert {r["started_at"] for r in told} == {"2026-11-02T19:30:00.000+00:00"}
+    assert len({r["id"] for r in told}) == 300
+    assert {r["conditions"]["shift"] for r in told} == {"evening"}
+    assert sum(r["outcome"] == "success" for r in told) / 300 < 0.75
+    msgspec.json.decode(msgspec.json.encode(told[0]), type=EpisodeRecord)
