@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check faults fuzz bench-ingest bench-query bench-attribution lock clean
+.PHONY: demo test check faults fuzz bench-client bench-ingest bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -30,6 +30,9 @@ bench-attribution: .venv/installed-dev
 
 bench-query: .venv/installed-dev
 	@$(BIN)/python -m bench.query $(ARGS)
+
+bench-client: .venv/installed-dev
+	@$(BIN)/python -m bench.client $(ARGS)
 
 bench-ingest: .venv/installed-dev
 	@$(BIN)/python -m bench.ingest $(ARGS)

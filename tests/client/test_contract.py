@@ -9,8 +9,8 @@ from gapwatch.statistics.contracts import compare_contracts
 def describe(order, scale, prompt="pick the mug") -> Contract:
     return (
         Contract(control_hz=50, action_chunk=8)
-        .observation("joint_position", order=order, unit="rad", frame="base", hz=500)
-        .action("joint_velocity", order=order, unit="rad/s", scale=scale, limits=[-1, 1])
+        .observation("arm_position", order=order, unit="rad", frame="base", hz=500)
+        .action("arm_velocity", order=order, unit="rad/s", scale=scale, limits=[-1, 1])
         .gains(kp=np.array([100.0, 80.0]), kd=[2, 1.5])
         .rates(policy=10, controller=500)
         .preprocessing("resize", size=[224, 224])
@@ -26,7 +26,7 @@ def test_everything_that_was_said_is_in_it_as_plain_json():
     told = describe(["j1", "j2"], 0.5).as_dict()
     assert told["control_hz"] == 50
     assert told["action_chunk"] == 8
-    assert told["observation"]["joint_position"] == {
+    assert told["observation"]["arm_position"] == {
         "order": ["j1", "j2"],
         "unit": "rad",
         "frame": "base",
@@ -43,13 +43,13 @@ def test_the_service_finds_the_swapped_joints_first_and_the_scale_after():
     found = compare_contracts(sim.as_dict(), real.as_dict())
     assert found.verdict == "differs"
     assert [d.field for d in found.differences][:2] == [
-        "action.joint_velocity.order",
-        "observation.joint_position.order",
+        "action.arm_velocity.order",
+        "observation.arm_position.order",
     ]
     assert {d.field for d in found.differences} == {
-        "action.joint_velocity.order",
-        "observation.joint_position.order",
-        "action.joint_velocity.scale",
+        "action.arm_velocity.order",
+        "observation.arm_position.order",
+        "action.arm_velocity.scale",
         "prompt",
     }
     assert compare_contracts(sim.as_dict(), describe(["j1", "j2"], 0.5).as_dict()).verdict == "comparable"
@@ -57,7 +57,7 @@ def test_the_service_finds_the_swapped_joints_first_and_the_scale_after():
 
 def test_differences_can_be_looked_at_without_a_service():
     sim, real = describe(["j1", "j2"], 0.5), describe(["j1", "j2"], 1.0).add(extra=1)
-    assert sim.differences(real) == ["action.joint_velocity.scale: 0.5 or 1.0", "extra: nothing or 1"]
+    assert sim.differences(real) == ["action.arm_velocity.scale: 0.5 or 1.0", "extra: nothing or 1"]
     assert sim.differences(sim.as_dict()) == []
 
 
@@ -69,6 +69,6 @@ def test_both_sides_send_it_and_the_service_stores_two(project, tmp_path):
         assert gw.flush()
     with project.client("read") as reader:
         found = [
-            e["contract"]["action"]["joint_velocity"]["order"] for e in reader.get("/episodes").json()["episodes"]
+            e["contract"]["action"]["arm_velocity"]["order"] for e in reader.get("/episodes").json()["episodes"]
         ]
     assert sorted(found) == [["j1", "j2"], ["j1", "j2"], ["j2", "j1"]]
