@@ -24,7 +24,7 @@ from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggestions
 from gapwatch.pages.tables import csv_answer, deployment_table
-from gapwatch.store import timeline, vocabulary
+from gapwatch.store import fleet, timeline, vocabulary
 from gapwatch.store.timeline import EVENT_KINDS, EventRow
 
 LONGEST_TITLE = 200
@@ -58,7 +58,7 @@ class DeploymentPage:
     task: str
     site: str | None
     stage: str | None
-    last_episode_at: datetime
+    newest: datetime | None
     drop: DropAnswer
     # Both sides of success, whatever the metric: the ledger's ends.
     sim: SideValue
@@ -134,7 +134,7 @@ class Deployment:
             task=described.task,
             site=described.site,
             stage=described.stage,
-            last_episode_at=described.described_at,
+            newest=fleet.newest_episode(visit.transaction, visit.project_id, described.id),
             drop=drop,
             sim=side_value(comparison.sim, comparison.real),
             real=side_value(comparison.real, comparison.sim),

@@ -11,8 +11,8 @@ from starlette.responses import RedirectResponse, Response
 
 from gapwatch.errors import NotFound
 from gapwatch.filters import EpisodeFilter
-from gapwatch.pages.episodes import failed_in_words
-from gapwatch.pages.evidence import Held, SignalRank, held_against
+from gapwatch.pages.episodes import ListFilter, failed_in_words
+from gapwatch.pages.evidence import Alike, Held, SignalRank, held_against
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.record import LONGEST_NOTE
@@ -51,6 +51,7 @@ class EpisodePage:
     signals: list[SignalRank]
     # What the signals are ranked against, in words; None without a baseline.
     compared_with: str | None
+    alike: Alike | None
     pairs: list[PairLink]
     history: list[HistoryLine]
     here: str
@@ -64,7 +65,7 @@ class Episode:
 
     def show(self, visit: Visit) -> View:
         record = _find(visit)
-        asked = read_filter(visit.request, EpisodeFilter)
+        asked = read_filter(visit.request, ListFilter)
         links = visit.frame.links
         held = held_against(visit.transaction, visit.project_id, record)
         pairs = neighbours.paired_episodes(visit.transaction, visit.project_id, record)
@@ -75,6 +76,7 @@ class Episode:
             shares=_shares(held),
             signals=held.signals,
             compared_with=held.compared_with,
+            alike=held.alike,
             pairs=[PairLink(one.id, one.domain, one.outcome, links.to("episodes", one.id)) for one in pairs],
             history=[HistoryLine(one.at, one.actor, _in_words(one.action, one.details)) for one in changes],
             here=links.to("episodes", record["id"], **asked.given),
@@ -86,7 +88,7 @@ class Episode:
     def label(self, visit: Visit) -> Response:
         """Set or clear the category and the note; the ledger follows within seconds."""
         record = _find(visit)
-        asked = read_filter(visit.request, EpisodeFilter)
+        asked = read_filter(visit.request, ListFilter)
         category = visit.form.one("category") or None
         if category is not None and category not in CATEGORIES:
             raise NotFound("There is no such category.")

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from gapwatch.filters import EpisodeFilter
-from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.answers.comparison import compare_deployment
+from gapwatch.answers.question import question_of
+from gapwatch.filters import EpisodeFilter, StatisticsFilter
+from gapwatch.pages.evidence import episodes_behind
+from gapwatch.pages.filtering import Applied, Asked, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.marks import read_mark, write_mark
 from gapwatch.statistics.attribution import FailedEpisode, attribute
-from gapwatch.store import episodes, fleet, options
-from gapwatch.taxonomy import UNATTRIBUTED, Taxonomy
+from gapwatch.store import directory, episodes, fleet
+from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
 PAGE = 50
+MOST_BEHIND = 200
+# The filters of a list that statistics know too.
+SHARED = ("condition", "robot", "site", "stage", "since", "until")
 
 # Every matching episode as a file, in pieces: wired in by the application.
 Export = Callable[[int, EpisodeFilter], Iterator[bytes]]
+
+
+class ListFilter(EpisodeFilter):
+    """Every filter of episodes, and the category whose bar was clicked."""
+
+    evidence: Literal[*CATEGORIES, UNATTRIBUTED] | None = Field(  # type: ignore[valid-type]
+        None, description="Real failures of one deployment that carry weight of this category."
+    )
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,9 @@ class EpisodeEntry:
     # Where labels and phase point, heaviest first; what a person said stands alone.
     categories: list[str]
     by_person: bool
+    # How much of the failure the asked category has, and the evidence for it.
+    weight: float | None
+    why: list[str]
     href: str
 
 
@@ -51,8 +69,11 @@ class EpisodesPage:
     problems: list[str]
     newer: str | None
     older: str | None
-    csv: str
+    csv: str | None
     deployments: list[str]
+    # The category whose bar this list explains.
+    behind: str | None = None
+    most: int = MOST_BEHIND
 
 
 class Episodes:
@@ -60,13 +81,15 @@ class Episodes:
         self._export = export
 
     def show(self, visit: Visit) -> View | Response:
-        asked = read_filter(visit.request, EpisodeFilter)
+        asked = read_filter(visit.request, ListFilter)
+        if asked.filter.evidence is not None and asked.filter.deployment is not None:
+            return _behind(visit, asked)
         if visit.request.query_params.get("format") == "csv":
             return self._csv(visit, asked.filter)
         links = visit.frame.links
         after = read_mark(visit.request.query_params.get("after"))
         found, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
-        taxonomy = Taxonomy(options.project_options(visit.transaction, visit.project_id).get("taxonomy"))
+        taxonomy = Taxonomy(directory.project_options(visit.transaction, visit.project_id).get("taxonomy"))
         page = EpisodesPage(
             entries=[_entry(record, taxonomy, links, asked.given) for record in found],
             applied=applied(links, ("episodes",), asked.given),
@@ -86,6 +109,33 @@ class Episodes:
             media_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="{name}"'},
         )
+
+
+def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:
+    """The episodes behind one bar of a deployment's ledger, heaviest first."""
+    wanted, links = asked.filter, visit.frame.links
+    about = StatisticsFilter.model_validate({name: getattr(wanted, name) for name in SHARED})
+    question = question_of(about, datetime.now(UTC))
+    comparison = compare_deployment(visit.transaction, visit.project_id, wanted.deployment or "", question)
+    behind = {one.id: one for one in episodes_behind(comparison, wanted.evidence or "", MOST_BEHIND)}
+    records = episodes.find_episodes(visit.transaction, visit.project_id, list(behind))
+    entries = [_entry(record, comparison.taxonomy, links, asked.given) for record in records]
+    page = EpisodesPage(
+        entries=[
+            replace(entry, weight=behind[entry.id].weight, why=list(behind[entry.id].evidence))
+            for entry in entries
+        ],
+        applied=applied(links, ("episodes",), asked.given),
+        given=asked.given,
+        problems=asked.problems,
+        newer=None,
+        older=None,
+        csv=None,
+        deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+        behind=wanted.evidence,
+        most=MOST_BEHIND,
+    )
+    return View("episodes.html", page, 422 if asked.problems else 200)
 
 
 def failed_in_words(failure: dict[str, Any]) -> str:
@@ -114,5 +164,7 @@ def _entry(record: dict[str, Any], taxonomy: Taxonomy, links: Links, given: dict
         note=failure.get("note"),
         categories=categories,
         by_person=failure.get("category") is not None,
+        weight=None,
+        why=[],
         href=links.to("episodes", record["id"], **given),
     )

@@ -1,12 +1,24 @@
-"""What one episode is held against: the project's words for failures, and the distributions of its deployment."""
+"""What one episode is held against: the project's words for failures, and what is usual at its deployment.
+
+The same evidence as the ledger's, so that an episode's shares here are those it has in the bars.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from gapwatch.answers.comparison import Comparison, compare_deployment
+from gapwatch.answers.half import Half
+from gapwatch.answers.question import Question
+from gapwatch.answers.slices import suspects_of
+from gapwatch.answers.weighing import Behind, Evidence, usual_of, weigh_half
+from gapwatch.levels import MISSING, level_of
+from gapwatch.pages.words import count
+from gapwatch.statistics import sketches
 from gapwatch.statistics.attribution import Attribution, FailedEpisode, attribute
-from gapwatch.store import options
+from gapwatch.store import directory
 from gapwatch.store.access import Transaction
 from gapwatch.taxonomy import Taxonomy
 
@@ -23,20 +35,99 @@ class SignalRank:
 
 
 @dataclass(frozen=True)
+class Alike:
+    """How many attempts of either side fail with the same words."""
+
+    real: int
+    n_real: int
+    sim: int
+    n_sim: int
+
+
+@dataclass(frozen=True)
 class Held:
     # None for an attempt that did not fail.
     attribution: Attribution | None
     signals: list[SignalRank]
+    # What it was held against, in words; None without a deployment.
     compared_with: str | None
+    alike: Alike | None
 
 
 def held_against(transaction: Transaction, project_id: int, record: dict[str, Any]) -> Held:
-    taxonomy = Taxonomy(options.project_options(transaction, project_id).get("taxonomy"))
+    slug = record.get("deployment")
+    if slug is None or directory.find_deployment(transaction, project_id, slug) is None:
+        options = directory.project_options(transaction, project_id)
+        return _held(record, Evidence(Taxonomy(options.get("taxonomy")), {}, ()), None)
+    comparison = compare_deployment(transaction, project_id, slug, Question(datetime.now(UTC)))
+    return _held(record, evidence_of(comparison), comparison)
+
+
+def evidence_of(comparison: Comparison) -> Evidence:
+    return Evidence(comparison.taxonomy, usual_of(comparison.sim, comparison.real), suspects_of(comparison))
+
+
+def episodes_behind(comparison: Comparison, category: str, most: int) -> tuple[Behind, ...]:
+    """The real failures that carry weight of a category, heaviest first."""
+    evidence = evidence_of(comparison)
+    return weigh_half(comparison.real, evidence).behind(category, evidence, most)
+
+
+def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | None) -> Held:
     failure = record.get("failure", {})
-    said = FailedEpisode(failure.get("category"), failure.get("labels") or (), failure.get("phase"))
+    conditions = record.get("conditions", {})
+    suspected = {name for name, _ in evidence.suspects}
+    said = FailedEpisode(
+        failure.get("category"),
+        failure.get("labels") or (),
+        failure.get("phase"),
+        record.get("signals"),
+        {name: level_of(conditions[name]) if name in conditions else MISSING for name in suspected},
+    )
+    failed = record["outcome"] == "failure"
     signals = [
-        SignalRank(name, value, None, None, taxonomy.categories_of("signals", name))
+        SignalRank(
+            name,
+            value,
+            None if comparison is None else _rank(comparison.sim, name, value),
+            None if comparison is None else _rank(comparison.real, name, value),
+            evidence.taxonomy.categories_of("signals", name),
+        )
         for name, value in record.get("signals", {}).items()
     ]
-    failed = record["outcome"] == "failure"
-    return Held(attribute(said, taxonomy) if failed else None, signals, None)
+    # The strangest first: the farther from the middle of sim.
+    signals.sort(key=lambda one: -abs((0.5 if one.sim is None else one.sim) - 0.5))
+    found = attribute(said, evidence.taxonomy, evidence.usual, evidence.suspects) if failed else None
+    return Held(found, signals, _words(comparison), _alike(said, comparison) if failed else None)
+
+
+def _alike(said: FailedEpisode, comparison: Comparison | None) -> Alike | None:
+    if comparison is None or not (said.phase or said.labels):
+        return None
+
+    def failures(half: Half) -> int:
+        return sum(
+            one.failures
+            for one in half.failure_counts
+            if one.signature.phase == said.phase and set(one.signature.labels) == set(said.labels)
+        )
+
+    return Alike(failures(comparison.real), comparison.real.n, failures(comparison.sim), comparison.sim.n)
+
+
+def _rank(half: Half, name: str, value: float) -> float | None:
+    rollups = half.signals.get(name, {})
+    if not rollups:
+        return None
+    return sketches.cdf(sketches.merge([rollup.sketch for rollup in rollups.values()]), value)
+
+
+def _words(comparison: Comparison | None) -> str | None:
+    if comparison is None or not comparison.sim.n:
+        return None
+    base = comparison.baseline
+    name = "" if base is None else f" of {base.simulator} {base.version}"
+    return (
+        f"Rank among {count(comparison.sim.n)} sim episodes{name} and {count(comparison.real.n)} real ones "
+        f"of {comparison.subject.deployment}."
+    )

@@ -13,7 +13,7 @@ from gapwatch.pages.links import Links
 Model = TypeVar("Model", bound=BaseModel)
 
 # Parameters of an address that say how to show, not what.
-NOT_A_FILTER = {"project", "format", "after", "limit", "sort", "q"}
+NOT_A_FILTER = {"project", "format", "table", "after", "page"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
     given: dict[str, list[str]] = {}
     problems = []
     for name, value in request.query_params.multi_items():
-        if name in NOT_A_FILTER or value == "" or "\0" in value:
+        if value == "" or "\0" in value or (name in NOT_A_FILTER and name not in model.model_fields):
             continue
         if name in model.model_fields:
             given.setdefault(name, []).append(value)

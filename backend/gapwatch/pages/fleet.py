@@ -1,41 +1,74 @@
-"""`/`: every deployment of the project, sim beside real."""
+"""`/`: every deployment of the project, worst first, and whether anything is on fire."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from gapwatch.answers.fleet import FleetRow, fleet_rows
+from gapwatch.answers.question import question_of
+from gapwatch.filters import StatisticsFilter, TimeText
+from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.statistics.rates import wilson
-from gapwatch.store import fleet
-from gapwatch.store.fleet import DeploymentRow
+from gapwatch.pages.leading import Leading, leading_categories
+from gapwatch.pages.sparklines import Spark, sparkline
+from gapwatch.store import directory, fleet
+from gapwatch.taxonomy import Taxonomy
+
+MOST_DEPLOYMENTS = 5000
+PAGE = 100
+SPARK_DAYS = 30
+VERDICTS = ("large", "small", "none", "too few episodes")
+Sort = Literal["worst", "name", "drop", "real", "newest"]
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A success rate as a page shows it: value, interval, n."""
+class FleetFilter(BaseModel):
+    model_config = ConfigDict(extra="forbid")
 
-    successes: int
-    n: int
-    value: float
-    low: float
-    high: float
+    q: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
+    site: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
+    stage: Literal["offline", "shadow", "supervised", "full"] | None = Field(None)
+    verdict: Literal["large", "small", "none", "too few episodes"] | None = Field(None)
+    category: Annotated[str, StringConstraints(max_length=64)] | None = Field(None)
+    since: TimeText | None = Field(None)
+    sort: Sort = Field("worst")
 
 
 @dataclass(frozen=True)
 class FleetEntry:
-    slug: str
-    about: str
-    stage: str | None
-    real: Rate | None
-    sim: Rate | None
+    row: FleetRow
+    lead: Leading | None
+    spark: Spark | None
     newest: datetime | None
+    alert: str | None
+    alert_href: str | None
+    href: str
 
 
 @dataclass(frozen=True)
 class FleetPage:
     public_url: str
+    total: int
     entries: list[FleetEntry]
+    matching: int
+    verdicts: dict[str, int]
+    worst: FleetEntry | None
+    last_day: dict[str, int]
+    newest: datetime | None
+    sites: list[str]
+    given: dict[str, list[str]]
+    applied: list[Applied]
+    problems: list[str]
+    sort: str
+    sorts: dict[str, str]
+    pages: int
+    page: int
+    earlier: str | None
+    later: str | None
 
 
 class Fleet:
@@ -43,24 +76,93 @@ class Fleet:
         self._public_url = public_url
 
     def show(self, visit: Visit) -> View:
-        rows = fleet.deployments(visit.transaction, visit.project_id)
-        return View("fleet.html", FleetPage(self._public_url, [fleet_entry(row) for row in rows]))
+        asked = read_filter(visit.request, FleetFilter)
+        wanted, links = asked.filter, visit.frame.links
+        now = datetime.now(UTC)
+        question = question_of(StatisticsFilter.model_validate({"since": wanted.since}), now)
+        known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
+        rows = fleet_rows(visit.transaction, visit.project_id, known, question)
+        options = directory.project_options(visit.transaction, visit.project_id)
+        words = fleet.failure_words(visit.transaction, visit.project_id, question.window.since)
+        simulators = directory.simulators(visit.transaction, visit.project_id)
+        leads = leading_categories(known, rows, words, simulators, Taxonomy(options.get("taxonomy")))
+        since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
+        recent = fleet.recent_success(visit.transaction, visit.project_id, since)
+        newest = fleet.newest_episodes(visit.transaction, visit.project_id)
+        entries = [
+            FleetEntry(
+                row,
+                leads.get(row.slug),
+                sparkline(recent.get(deployment.id, []), row.sim.value, since, SPARK_DAYS),
+                newest.get(deployment.id),
+                None,
+                None,
+                links.to("deployments", row.slug, since=wanted.since),
+            )
+            for deployment, row in zip(known, rows, strict=True)
+        ]
+        found = sorted((entry for entry in entries if _matches(entry, wanted)), key=_ORDER[wanted.sort])
+        number = _page(visit.request.query_params.get("page", "1"), len(found))
+        last = max(1, -(-len(found) // PAGE))
+
+        def at(place: int) -> str | None:
+            return links.to(page=place, **asked.given) if 1 <= place <= last else None
+
+        page = FleetPage(
+            public_url=self._public_url,
+            total=len(entries),
+            entries=found[PAGE * (number - 1) : PAGE * number],
+            matching=len(found),
+            verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
+            worst=min(entries, key=_worst_first, default=None),
+            last_day=fleet.counted_since(visit.transaction, visit.project_id, now - timedelta(hours=24)),
+            newest=max(newest.values(), default=None),
+            sites=sorted({row.site for row in rows if row.site}),
+            given=asked.given,
+            applied=applied(links, (), {name: values for name, values in asked.given.items() if name != "sort"}),
+            problems=asked.problems,
+            sort=wanted.sort,
+            sorts={sort: links.to(**{**asked.given, "sort": sort}) for sort in _ORDER},
+            pages=last,
+            page=number,
+            earlier=at(number - 1),
+            later=at(number + 1),
+        )
+        return View("fleet.html", page, 422 if asked.problems else 200)
 
 
-def fleet_entry(row: DeploymentRow) -> FleetEntry:
-    about = " · ".join(part for part in (f"{row.policy} {row.version}", row.task, row.site) if part)
-    return FleetEntry(
-        slug=row.slug,
-        about=about,
-        stage=row.stage,
-        real=_rate(row.real_successes, row.real_n),
-        sim=_rate(row.sim_successes, row.sim_n),
-        newest=row.newest,
+def _worst_first(entry: FleetEntry) -> tuple[Any, ...]:
+    """By the lower end of the drop's interval: few unlucky episodes cannot take the first place.
+
+    What cannot be called stands below what can; what cannot be compared comes last.
+    """
+    drop = entry.row.drop
+    if drop.interval is None:
+        return 2, 0.0, entry.row.slug
+    return int(entry.row.verdict == "too few episodes"), -drop.interval[0], entry.row.slug
+
+
+_ORDER: dict[str, Callable[[FleetEntry], tuple[Any, ...]]] = {
+    "worst": _worst_first,
+    "name": lambda entry: (entry.row.slug,),
+    "drop": lambda entry: (entry.row.drop.value is None, -(entry.row.drop.value or 0.0), entry.row.slug),
+    "real": lambda entry: (entry.row.real.value is None, entry.row.real.value or 0.0, entry.row.slug),
+    "newest": lambda entry: (-(entry.newest.timestamp() if entry.newest else 0.0), entry.row.slug),
+}
+
+
+def _matches(entry: FleetEntry, wanted: FleetFilter) -> bool:
+    row = entry.row
+    words = f"{row.slug} {row.policy} {row.version} {row.task} {row.site or ''}".casefold()
+    return (
+        all(word in words for word in (wanted.q or "").casefold().split())
+        and wanted.site in (None, row.site)
+        and wanted.stage in (None, row.stage)
+        and wanted.verdict in (None, row.verdict)
+        and (wanted.category is None or (entry.lead is not None and entry.lead.category == wanted.category))
     )
 
 
-def _rate(successes: int, n: int) -> Rate | None:
-    if n == 0:
-        return None
-    low, high = wilson(successes, n)
-    return Rate(successes, n, successes / n, low, high)
+def _page(text: str, found: int) -> int:
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 1  # noqa: PLR2004
+    return min(max(1, number), max(1, -(-found // PAGE)))

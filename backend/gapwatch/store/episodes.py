@@ -50,6 +50,15 @@ def find_episode(connection: Connection, project_id: int, episode_id: str) -> di
     return None if row is None else as_record(row)
 
 
+def find_episodes(connection: Connection, project_id: int, episode_ids: list[str]) -> list[dict[str, Any]]:
+    """Those that are stored, in the order of the ids."""
+    rows = connection.execute(
+        text(f"{_SELECT} AND e.id = ANY(:ids)"), {"project_id": project_id, "ids": episode_ids}
+    ).mappings()
+    found = {row["id"]: as_record(row) for row in rows}
+    return [found[one] for one in episode_ids if one in found]
+
+
 def episodes_page(
     connection: Connection, project_id: int, wanted: EpisodeFilter, after: Place | None, limit: int
 ) -> tuple[list[dict[str, Any]], Place | None]:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, text
 
 from gapwatch.store.access import audit
-from gapwatch.store.tables.access import Project
-
-
-def project_options(connection: Connection, project_id: int) -> dict[str, Any]:
-    return dict(connection.execute(select(Project.options).where(Project.id == project_id)).scalar_one())
 
 
 def set_option(connection: Connection, project_id: int, name: str, value: Any, actor: str) -> None:

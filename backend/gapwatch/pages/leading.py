@@ -1,0 +1,65 @@
+"""The category that leads each deployment's drop, by what labels and phases say: cheap enough for a whole fleet.
+
+A deployment's own page also looks at its signals and conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gapwatch.answers.fleet import FleetRow
+from gapwatch.store.directory import Deployment
+from gapwatch.store.fleet import FailureWords
+from gapwatch.taxonomy import Taxonomy
+
+Shares = dict[str, float]
+Key = tuple[str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Leading:
+    """`contribution` of the whole drop, both as fractions of episodes."""
+
+    category: str
+    contribution: float
+
+
+def leading_categories(
+    known: Sequence[Deployment],
+    rows: Sequence[FleetRow],
+    words: Sequence[FailureWords],
+    simulators: Mapping[int, tuple[str, str]],
+    taxonomy: Taxonomy,
+) -> dict[str, Leading]:
+    failures = _by_category(words, taxonomy)
+    numbers = {pair: number for number, pair in simulators.items()}
+    found = {}
+    for deployment, row in zip(known, rows, strict=True):
+        if row.verdict not in ("large", "small") or not row.real.n or not row.sim.n:
+            continue
+        runs = (deployment.policy_id, deployment.task_id)
+        real = failures.get(("real", deployment.id, *runs), {})
+        simulator = numbers.get((row.simulator or "", row.simulator_version or ""), 0)
+        sim = failures.get(("sim", simulator, *runs), {})
+        excess = {name: real[name] / row.real.n - sim.get(name, 0.0) / row.sim.n for name in real}
+        if excess and max(excess.values()) > 0:
+            first = max(sorted(excess), key=lambda name: excess[name])
+            found[row.slug] = Leading(first, excess[first])
+    return found
+
+
+def _by_category(words: Sequence[FailureWords], taxonomy: Taxonomy) -> dict[Key, Shares]:
+    """A person's category decides, else the labels, else the phase; what points nowhere counts nowhere."""
+    found: dict[Key, Shares] = {}
+    for one in words:
+        if one.category is not None:
+            to: Sequence[str] = (one.category,)
+        else:
+            labelled = [name for label in one.labels for name in taxonomy.categories_of("labels", label)]
+            by_phase = taxonomy.categories_of("phases", one.phase) if one.phase else ()
+            to = tuple(dict.fromkeys(labelled)) or by_phase
+        shares = found.setdefault((one.domain, one.source_id, one.policy_id, one.task_id), {})
+        for name in to:
+            shares[name] = shares.get(name, 0.0) + one.failures / len(to)
+    return found
