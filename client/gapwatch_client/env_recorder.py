@@ -12,7 +12,7 @@ import numpy as np
 
 from gapwatch_client.client import Gapwatch
 from gapwatch_client.episode import Episode
-from gapwatch_client.spaces import Channel, Tallies, channels, contract_of
+from gapwatch_client.spaces import Channel, Tallies, channels, contract_of, step_of
 
 log = logging.getLogger("gapwatch_client")
 
@@ -56,17 +56,21 @@ class EnvRecorder:
             self.fields.setdefault("simulator", ("gymnasium", gymnasium.__version__))
         seen = channels("obs", spaces[0], names[0])
         done = channels("action", spaces[1], names[1])
-        self.fields.setdefault("contract", contract_of(env, spaces, (names[0], names[1])))
+        described = contract_of(env, spaces, (names[0], names[1]))
+        self.fields.setdefault("contract", described)
+        self._step_s = step_of(env)
         self.seen: list[tuple[Channel, Tallies]] = [(channel, Tallies(count, channel)) for channel in seen]
         self.done: list[tuple[Channel, Tallies]] = [(channel, Tallies(count, channel)) for channel in done]
         self.rewards = np.zeros(count)
         self.lengths = np.zeros(count, int)
         self.episodes: list[Episode | None] = [None] * count
+        self.next_fields: dict[str, Any] = {}
         self._unjudged = False
 
     def begin(self, index: int, seed: int | None) -> None:
         self.abandon(index, "reset before it ended")
-        episode = self.episodes[index] = self._gw.episode(**self.fields)
+        episode = self.episodes[index] = self._gw.episode(**self.fields | self.next_fields)
+        self.next_fields = {}
         if seed is not None:
             episode.provenance("seed", int(seed))
         self.rewards[index] = self.lengths[index] = 0
@@ -90,6 +94,8 @@ class EnvRecorder:
         ended = Ended(info, float(self.rewards[index]), int(self.lengths[index]), terminated, truncated)
         episode.reward(ended.reward)
         episode.metric("steps", ended.length)
+        if self._step_s:
+            episode.duration(ended.length * self._step_s)
         for channel, tallies in (*self.seen, *self.done):
             for name, value in tallies.signals(index, channel).items():
                 episode.signal(name, value)

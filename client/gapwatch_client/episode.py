@@ -70,6 +70,10 @@ class Episode:
     def reward(self, value: float) -> None:
         self._record["reward"] = finite(value)
 
+    def duration(self, seconds: float) -> None:
+        """How long it took in its own world, where that is not the time on the wall: a simulator's."""
+        self._record["duration_s"] = finite(seconds)
+
     def violation(self, count: int = 1) -> None:
         """A safety limit was broken."""
         self._tally("violations", count)

@@ -16,8 +16,10 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from gapwatch_client.client import Gapwatch
-from gapwatch_client.env_recorder import EnvRecorder, Judge
+from gapwatch_client.env_recorder import Ended, EnvRecorder, Judge
 from gapwatch_client.episode import Episode
+
+__all__ = ["Ended", "RecordEpisodes", "RecordVectorEpisodes"]
 
 log = logging.getLogger("gapwatch_client")
 
@@ -51,6 +53,10 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
     def episode(self) -> Episode | None:
         """The one that runs, for conditions and signals of your own."""
         return self._recorder.episodes[0]
+
+    def describe_next(self, **fields: Any) -> None:
+        """Fields of the episode that the next reset begins, and of no other: `pair=`, `conditions=`."""
+        self._recorder.next_fields = fields
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

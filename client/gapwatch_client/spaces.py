@@ -89,7 +89,8 @@ def contract_of(
     env: Any, of: tuple[Any, Any], names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
 ) -> Contract:
     """What the spaces say about the interface, and the control rate where the environment tells its time step."""
-    contract = Contract(control_hz=_control_hz(env))
+    step_s = step_of(env)
+    contract = Contract(control_hz=round(1 / step_s, 6) if step_s else None)
     contract.observation("spaces", order=names[0], space=_described(of[0]))
     return contract.action("spaces", order=names[1], space=_described(of[1]))
 
@@ -118,11 +119,12 @@ def _bound(values: Any) -> Any:
     return words[0] if len(set(words)) == 1 else words if len(words) <= LARGEST_VECTOR else "various"
 
 
-def _control_hz(env: Any) -> float | None:
+def step_of(env: Any) -> float | None:
+    """Seconds of a step, where the environment tells them."""
     inside = getattr(env, "unwrapped", env)
     inside = inside.envs[0].unwrapped if getattr(inside, "envs", None) else inside
     for name in ("dt", "tau", "control_timestep"):
         step_s = getattr(inside, name, None)
         if isinstance(step_s, (int, float)) and step_s > 0:
-            return round(1 / float(step_s), 6)
+            return float(step_s)
     return None
