@@ -9,6 +9,7 @@ from gapwatch.demo.history import tell, tell_now
 from gapwatch.demo.loading import demo_episodes, in_turns
 from gapwatch.demo.stories import STORIES
 from gapwatch.record import EpisodeRecord
+from gapwatch.statistics.trust import PolicyPoint, simulator_trust
 
 TODAY = date(2026, 11, 2)
 TOLD = {story.slug: tell(story, TODAY) for story in STORIES}
@@ -108,13 +109,18 @@ def test_few_episodes_a_shadow_stage_and_pairs():
     assert 0.93 < agree < 1
 
 
-def test_a_simulator_has_enough_policies_to_be_judged_and_its_favourite_is_no_good():
-    of = {story.slug: story.policy for story in STORIES if story.simulator[0] == "mujoco"}
-    assert len(set(of.values())) >= 5
-    sim = {slug: rates(slug)[0] for slug in of}
-    favourite = max(sim, key=sim.get)
-    assert favourite == "porto-peg-2"
-    assert rates(favourite)[1] < 0.6
+def test_one_simulator_ranks_as_reality_does_and_the_other_has_a_favourite_that_is_no_good():
+    found = {}
+    for simulator in ("mujoco", "isaac-sim"):
+        stories = [s for s in STORIES if s.simulator[0] == simulator and s.n_real > 100]
+        found[simulator] = simulator_trust(
+            [PolicyPoint(s.policy, *rates(s.slug), len(s.versions) * s.n_sim, s.n_real) for s in stories]
+        )
+    assert found["mujoco"].policies >= 4 and found["isaac-sim"].policies >= 4
+    assert found["mujoco"].verdict == "untrustworthy"
+    assert found["mujoco"].regret > 0.2
+    assert found["isaac-sim"].pearson > 0.8
+    assert found["isaac-sim"].regret < 0.05
 
 
 def test_later_on_a_day_there_is_more_and_nothing_else():

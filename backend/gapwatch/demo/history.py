@@ -55,9 +55,9 @@ def tell_now(story: Story, now: datetime, generator: np.random.Generator) -> dic
 
 
 def _moments(story: Story, generator: np.random.Generator) -> Moments:
-    """Two shifts, from six to ten in the evening; robots take turns at random."""
+    """From six to ten in the evening; robots take turns at random. What no longer lives ended yesterday."""
     n = story.n_real
-    whole = np.sort(generator.integers(int(story.first_day), 1, n))
+    whole = np.sort(generator.integers(int(story.first_day), 1 if story.lives else 0, n))
     hour = generator.uniform(6, 22, n)
     robot = generator.integers(0, story.robots * len(story.sites), n)
     day = whole + hour / 24

@@ -14,6 +14,8 @@ from gapwatch.demo.world import Quantity
 Array = NDArray[np.float64]
 DAYS = 90
 EVENING = 17
+# One ranks its policies as reality does; the other has a favourite that is no good outside.
+ISAAC, MUJOCO = ("isaac-sim", "5.0.0"), ("mujoco", "3.3.0")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Story:
     stages: Sequence[tuple[float, str]] = ((-DAYS, "supervised"),)
     sites: Sequence[str] = ()
     robots: int = 3
-    simulator: tuple[str, str] = ("mujoco", "3.3.0")
+    simulator: tuple[str, str] = ISAAC
     first_day: float = -DAYS
     handover: bool = False
     surfaces: tuple[float, ...] = (0.4, 0.4, 0.2)
@@ -78,13 +80,13 @@ STORIES = (
         "berlin-line-3", "Contact slip on a rubber belt: 95 % in simulation, 60 % in reality.",
         "bin-pick", "pick-mug", 1800, 3600,
         lambda at: {"rubber_friction": 0.66},
-        skill=0.1, versions=((-DAYS, "1.4.0"),), sites=("berlin",), surfaces=(0.05, 0.05, 0.9),
+        skill=0.1, versions=((-DAYS, "1.4.0"),), sites=("berlin",), simulator=MUJOCO, surfaces=(0.05, 0.05, 0.9),
     ),
     Story(
         "lyon-dock-3", "Dim light on the evening shift.",
         "box-stack", "palletise", 1500, 4200,
         lambda at: {"brightness": np.where(at.hour >= EVENING, 0.28, 0.6)},
-        skill=-0.2, versions=((-DAYS, "0.9.2"),), sites=("lyon",),
+        skill=-0.2, versions=((-DAYS, "0.9.2"),), sites=("lyon",), simulator=MUJOCO,
     ),
     Story(
         "turin-cell-1", "Calibration drifting for three weeks.",
@@ -106,7 +108,6 @@ STORIES = (
         "bag-pack", "pack-bag", 1200, 3600,
         lambda at: {"skill": np.where(at.version == 1, -0.75, 0.0)},
         versions=((-DAYS, "2.0.3"), (-24, "2.1.0")), sites=("austin",), stages=((-DAYS, "full"),),
-        simulator=("isaac-sim", "5.0.0"),
         events=(Event(-24, "release", "bag-pack 2.1.0"),),
     ),
     Story(
@@ -119,7 +120,8 @@ STORIES = (
         "seoul-arm-4", "A joint-order mismatch, caught by the contract.",
         "drawer-open", "open-drawer", 900, 140,
         lambda at: {"action_scale": 1.75},
-        versions=((-DAYS, "0.4.0"),), sites=("seoul",), robots=1, first_day=-6, stages=((-DAYS, "shadow"),),
+        versions=((-DAYS, "0.4.0"),), sites=("seoul",), simulator=MUJOCO, robots=1, first_day=-6,
+        stages=((-DAYS, "shadow"),),
         contract={"joint_order": [*JOINTS[:3], JOINTS[4], JOINTS[3], JOINTS[5]]}, lives=False,
         events=(Event(-6, "release", "drawer-open 0.4.0 on seoul-1, firmware 5.12"),),
     ),
@@ -128,26 +130,26 @@ STORIES = (
         "peg-insert", "insert-peg", 1500, 1600,
         lambda at: {"touch": -1.9},
         {"exploit": 2.3, "touch": -1.9},
-        skill=0.25, versions=((-DAYS, "1.1.0"),), sites=("porto",), robots=2, first_day=-45,
+        skill=0.25, versions=((-DAYS, "1.1.0"),), sites=("porto",), simulator=MUJOCO, robots=2, first_day=-45,
     ),
     Story(
         "oslo-lab-1", "Too few episodes to say anything.",
         "cable-route", "route-cable", 800, 9,
         versions=((-DAYS, "0.1.0"),), sites=("oslo",), robots=1, first_day=-4, stages=((-DAYS, "shadow"),),
-        simulator=("isaac-sim", "5.0.0"), lives=False,
+        lives=False,
     ),
     Story(
         "lisbon-pick-5", "In shadow, waiting at its gate.",
         "mug-hang", "hang-mug", 1200, 420,
         lambda at: {"latency_ms": 9.0},
         versions=((-DAYS, "1.0.0"),), sites=("lisbon",), robots=2, first_day=-16, stages=((-DAYS, "shadow"),),
-        simulator=("isaac-sim", "5.0.0"), paired=True,
+        paired=True,
     ),
     Story(
         "madrid-bin-6", "Fixed by 200 real grasps: from 60 % to 80 %.",
         "bottle-grasp", "grasp-bottle", 1000, 3200,
         lambda at: {"friction": np.where(at.version == 1, 0.8, 0.69)},
-        versions=((-DAYS, "1.4.0"), (-28, "1.4.1")), sites=("madrid",), handover=True,
+        versions=((-DAYS, "1.4.0"), (-28, "1.4.1")), sites=("madrid",), simulator=MUJOCO, handover=True,
         events=(
             Event(-31, "mitigation", "200 real grasps collected for fine-tuning"),
             Event(-28, "release", "bottle-grasp 1.4.1, fine-tuned on them"),
