@@ -24,7 +24,8 @@ from gapwatch.store.sides import (
 
 Values = Mapping[str, Mapping[Literal["success", "failure"], ValueRollup]]
 
-MOST_FAILED = 1000
+# Of more failures, signals are those of a sample; what was said of them is known of all.
+MOST_FAILED = {"real": 1000, "sim": 500}
 MOST_SESSIONS = 2000
 # With a filter, metrics and signals come from the newest episodes that match it.
 MOST_SAMPLED = 2000
@@ -94,7 +95,12 @@ class Half:
         if not self.failures:
             return []
         return sides.failed_episodes(
-            self._connection, self._project_id, self.scope, self.window, self.wanted, MOST_FAILED
+            self._connection,
+            self._project_id,
+            self.scope,
+            self.window,
+            self.wanted,
+            MOST_FAILED[self.scope.domain],
         )
 
     @cached_property

@@ -22,7 +22,7 @@ MOST_LISTED = 5
 MOST_NAMED = 50
 # The intervals are redrawn from the same seed, so that the same episodes give the same answer.
 SEED = 20_260_101
-REPLICATES = 1000
+REPLICATES = 400
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ MOST_SLICES = 200
 # Pairs of so many conditions, the most telling first, and levels that both sides have tried so often.
 MOST_PAIRED = 4
 FEWEST_IN_A_PAIR = 10
-MOST_PAIRS = 40
+MOST_PAIRS = 24
 
 
 @dataclass(frozen=True)

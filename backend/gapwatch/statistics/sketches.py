@@ -6,7 +6,7 @@ rollup equals a fresh one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import cache
@@ -82,11 +82,11 @@ def subtract(whole: Sketch, part: Sketch) -> Sketch:
 
 def values_and_counts(sketch: Sketch, a: float = ACCURACY) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """The bins' values, ascending, and how many numbers each stands for."""
-    down = sorted(sketch.negative.items(), reverse=True)
-    up = sorted(sketch.positive.items())
-    middle = [(0.0, sketch.zero)] if sketch.zero else []
-    pairs = [(-_value(i, a), c) for i, c in down] + middle + [(_value(i, a), c) for i, c in up]
-    return np.array([v for v, _ in pairs]), np.array([c for _, c in pairs], dtype=np.int64)
+    down, up = sorted(sketch.negative, reverse=True), sorted(sketch.positive)
+    middle = [sketch.zero] if sketch.zero else []
+    values = np.concatenate([-_values(down, a), np.zeros(len(middle)), _values(up, a)])
+    counts = [*(sketch.negative[i] for i in down), *middle, *(sketch.positive[i] for i in up)]
+    return values, np.array(counts, dtype=np.int64)
 
 
 def quantile(sketch: Sketch, q: float, a: float = ACCURACY) -> float | None:
@@ -219,9 +219,10 @@ def _indices(x: NDArray[np.float64], a: float) -> NDArray[np.int64]:
     return place + (x > edges[place]) + first
 
 
-def _value(index: int, a: float) -> float:
+def _values(indices: Sequence[int], a: float) -> NDArray[np.float64]:
     edges, first = _edges(a)
-    return min(float(edges[index - 1 - first]) * (1 + a), float_info.max)
+    with np.errstate(over="ignore"):
+        return np.minimum(edges[np.array(indices, dtype=np.int64) - 1 - first] * (1 + a), float_info.max)
 
 
 def _count(x: NDArray[np.float64], a: float) -> dict[int, int]:

@@ -38,6 +38,23 @@ class Scope:
             "sources": None if self.source_ids is None else list(self.source_ids),
         }
 
+    def holds(self, domain: str, policy_id: int, task_id: int, source_id: int) -> bool:
+        return (
+            domain == self.domain
+            and policy_id in self.policy_ids
+            and (self.task_ids is None or task_id in self.task_ids)
+            and (self.source_ids is None or source_id in self.source_ids)
+        )
+
+    def contains(self, other: Scope) -> bool:
+        """Whether every episode of the other is one of this."""
+        return (
+            other.domain == self.domain
+            and set(other.policy_ids) <= set(self.policy_ids)
+            and _covers(self.task_ids, other.task_ids)
+            and _covers(self.source_ids, other.source_ids)
+        )
+
     def clauses(self, table: str = "") -> str:
         """Which rows of a rollup, or with the alias of `episodes` which of these; parameters as `%(name)s`."""
         source = "source_id"
@@ -50,6 +67,10 @@ class Scope:
         if self.source_ids is not None:
             parts.append(f"{at}{source} = ANY(%(sources)s)")
         return " AND ".join(parts)
+
+
+def _covers(wide: tuple[int, ...] | None, narrow: tuple[int, ...] | None) -> bool:
+    return wide is None or (narrow is not None and set(narrow) <= set(wide))
 
 
 @dataclass(frozen=True)

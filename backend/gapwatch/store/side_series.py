@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 
 from gapwatch.store.folding import driver_cursor, rows_where, sums_of
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, split, time_clauses
-from gapwatch.store.side_counts import cells_named, edges
+from gapwatch.store.side_edges import edges
+from gapwatch.store.side_names import cells_named
 
 # (source, policy, task, session)
 Sitting = tuple[int, int, int, str]

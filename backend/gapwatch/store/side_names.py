@@ -1,0 +1,74 @@
+"""What cells and contracts are, by their numbers. They never change, so a process remembers them; bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlalchemy import Connection, text
+
+from gapwatch.store.scopes import Cell
+from gapwatch.store.tables.rollups import NO_CONTRACT
+from gapwatch.tally.sums import CellContent
+
+_NAMED: dict[tuple[int, int], Cell] = {}
+_MOST_NAMED = 50_000
+
+
+def cells_named(
+    connection: Connection, project_id: int, cells: set[CellContent | int]
+) -> dict[CellContent | int, Cell]:
+    """The cells of a rollup by number, and those of single episodes by content."""
+    unknown = [cell for cell in cells if isinstance(cell, int) and (project_id, cell) not in _NAMED]
+    if unknown:
+        if len(_NAMED) > _MOST_NAMED:
+            _NAMED.clear()
+        found = connection.execute(
+            text(
+                "SELECT c.id, r.name AS robot, s.name AS site, c.stage, c.levels FROM cells c"
+                " LEFT JOIN robots r ON r.project_id = c.project_id AND r.id = c.robot_id"
+                " LEFT JOIN sites s ON s.project_id = c.project_id AND s.id = c.site_id"
+                " WHERE c.project_id = :p AND c.id = ANY(:ids)"
+            ),
+            {"p": project_id, "ids": unknown},
+        )
+        for row in found:
+            _NAMED[project_id, row.id] = Cell(row.robot, row.site, row.stage, row.levels)
+    contents = [cell for cell in cells if not isinstance(cell, int)]
+    robots = _names(connection, project_id, "robots", {cell[0] for cell in contents})
+    sites = _names(connection, project_id, "sites", {cell[1] for cell in contents})
+    return {
+        cell: _NAMED[project_id, cell]
+        if isinstance(cell, int)
+        else Cell(robots.get(cell[0]), sites.get(cell[1]), cell[2], dict(cell[3]))
+        for cell in cells
+    }
+
+
+def _names(
+    connection: Connection, project_id: int, table: Literal["robots", "sites"], ids: set[int | None]
+) -> dict[int | None, str]:
+    wanted = sorted(ids - {None})  # type: ignore[type-var]
+    if not wanted:
+        return {}
+    statement = f"SELECT id, name FROM {table} WHERE project_id = :p AND id = ANY(:ids)"  # noqa: S608 - one of two
+    return {row.id: row.name for row in connection.execute(text(statement), {"p": project_id, "ids": wanted})}
+
+
+_BODIES: dict[tuple[int, int], Mapping[str, Any]] = {}
+_MOST_BODIES = 2000
+
+
+def contract_bodies(connection: Connection, project_id: int, ids: set[int]) -> dict[int, Mapping[str, Any]]:
+    known = {i: _BODIES[project_id, i] for i in ids if (project_id, i) in _BODIES}
+    unknown = sorted(ids - known.keys() - {NO_CONTRACT})
+    if unknown:
+        if len(_BODIES) > _MOST_BODIES:
+            _BODIES.clear()
+        found = connection.execute(
+            text("SELECT id, body FROM contracts WHERE project_id = :p AND id = ANY(:ids)"),
+            {"p": project_id, "ids": unknown},
+        )
+        for row in found:
+            known[row.id] = _BODIES[project_id, row.id] = row.body
+    return known
