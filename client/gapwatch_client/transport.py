@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import ssl
 import zlib
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class Transport:
                 return self._exchange(body)
             except (OSError, HTTPException) as error:
                 self.close()
-                if is_last or isinstance(error, TimeoutError):
+                if is_last or isinstance(error, socket.timeout):
                     raise Unreachable(f"{type(error).__name__}: {error}") from error
         raise AssertionError("the last attempt answers or raises")
 

@@ -25,6 +25,7 @@ _ABORTED = {"aborted", "abort", "cancelled", "canceled", "killed", "interrupted"
 _ABANDONED = {"abandoned", "abandon", "given up"}
 # A spreadsheet must not take it for a formula, so exports put an apostrophe before it.
 _GUARDED = re.compile(r"^'[=+\-@\t\r\n]")
+_FRACTION = re.compile(r"[.,](\d+)")
 # Seconds since 1970 are below the first until the year 5138, milliseconds below the second until then, and so on.
 _EPOCHS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
 
@@ -55,7 +56,7 @@ def converted(place: str, value: Any, zone: tzinfo | None = None) -> Any:
 def as_time(value: Any, zone: tzinfo | None = None) -> str:
     if isinstance(value, str) and not re.fullmatch(r"-?\d+(\.\d+)?", value.strip()):
         try:
-            value = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+            value = datetime.fromisoformat(_FRACTION.sub(_six_digits, value.strip().replace("Z", "+00:00")))
         except ValueError:
             raise NotConvertible("is no time (RFC 3339, or seconds since 1970)") from None
     if isinstance(value, datetime):
@@ -68,6 +69,11 @@ def as_time(value: Any, zone: tzinfo | None = None) -> str:
         return datetime.fromtimestamp(number / divisor, timezone.utc).isoformat()
     except (ValueError, OverflowError, OSError):
         raise NotConvertible("is no time") from None
+
+
+def _six_digits(fraction: re.Match[str]) -> str:
+    """Python 3.9 reads fractions of three or six digits only."""
+    return f".{fraction[1][:6]:0<6}"
 
 
 def _as_text(value: Any) -> str:
