@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -42,6 +43,54 @@ def find_deployment(connection: Connection, project_id: int, slug: str) -> Deplo
     statement = text(f"{_DEPLOYMENTS} AND d.slug = :slug")
     row = connection.execute(statement, {"p": project_id, "slug": slug}).mappings().first()
     return None if row is None else Deployment(**row)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a comparison needs to know beside its sides, so that one query brings all of it."""
+
+    options: Mapping[str, Any]
+    simulators: Mapping[int, tuple[str, str]]
+    pooled: Mapping[str, int]
+    versions: Mapping[int, str]
+
+
+_SURROUNDINGS = """
+SELECT p.options,
+       (SELECT jsonb_object_agg(s.id, jsonb_build_array(s.name, s.version)) FROM simulators s
+        WHERE s.project_id = p.id) AS simulators,
+       (SELECT jsonb_object_agg(c.name, c.levels) FROM pooled_conditions c WHERE c.project_id = p.id) AS pooled,
+       (SELECT jsonb_object_agg(v.id, v.version) FROM policies v
+        WHERE v.project_id = p.id AND v.name = {policy}) AS versions
+FROM projects p WHERE p.id = :p
+"""
+
+
+def find_subject(connection: Connection, project_id: int, slug: str) -> tuple[Deployment, Surroundings] | None:
+    """A deployment and what surrounds it."""
+    around = _SURROUNDINGS.format(policy="d.policy")
+    statement = text(
+        f"SELECT d.*, a.* FROM ({_DEPLOYMENTS} AND d.slug = :slug) d CROSS JOIN LATERAL ({around}) a"  # noqa: S608
+    )
+    row = connection.execute(statement, {"p": project_id, "slug": slug}).mappings().first()
+    if row is None:
+        return None
+    return Deployment(**{field.name: row[field.name] for field in fields(Deployment)}), _surroundings(row)
+
+
+def surroundings(connection: Connection, project_id: int, policy: str) -> Surroundings:
+    statement = text(_SURROUNDINGS.format(policy=":policy"))
+    return _surroundings(connection.execute(statement, {"p": project_id, "policy": policy}).mappings().one())
+
+
+def _surroundings(row: Any) -> Surroundings:
+    versions = {int(number): version for number, version in (row["versions"] or {}).items()}
+    return Surroundings(
+        row["options"],
+        {int(number): (name, version) for number, (name, version) in (row["simulators"] or {}).items()},
+        row["pooled"] or {},
+        dict(sorted(versions.items())),
+    )
 
 
 def deployments(

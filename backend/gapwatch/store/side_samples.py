@@ -5,7 +5,7 @@ Bounded in number, so that what is read does not grow with what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from gapwatch.levels import level_of
 from gapwatch.store.folding import driver_cursor, rows_where, sums_of
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, time_clauses
 from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
+from gapwatch.store.side_edges import numbered
 from gapwatch.store.side_series import bucket_counts
 
 STRATA = 20
@@ -60,18 +61,39 @@ LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_name
 """
 
 
+@dataclass(frozen=True)
+class FailedAsked:
+    """Which failures are meant: of `total` that match at most `most` are read."""
+
+    scope: Scope
+    window: Window
+    wanted: CellFilter
+    most: int
+    total: int
+
+
 def failed_episodes(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
 ) -> list[FailedRow]:
-    """All failures, newest first; where there are more than `most`, the newest of each of twenty stretches of time
-    that hold about as many failures each. `stands_for` adds up to the number of failures that match."""
     counted = cell_counts(connection, project_id, scope, window)
     total = sum(each.failures for each in counted if wanted.matches(each.cell))
-    if total == 0:
-        return []
-    stretches = [(window, 1.0)] if total <= most else _stretches(connection, project_id, scope, window)
-    each = -(-most // len(stretches))
-    rows = _failed_rows(connection, project_id, scope, wanted, [stretch for stretch, _ in stretches], each)
+    return each_failed_episodes(connection, project_id, [FailedAsked(scope, window, wanted, most, total)])[0]
+
+
+def each_failed_episodes(
+    connection: Connection, project_id: int, asked: Sequence[FailedAsked]
+) -> list[list[FailedRow]]:
+    """All failures of each side, newest first; where there are more than `most`, the newest of each of twenty
+    stretches of time that hold about as many failures each. `stands_for` adds up to the failures that match."""
+    stretches = [
+        [(each.window, 1.0)] if each.total <= each.most else _stretches(connection, project_id, each)
+        for each in asked
+    ]
+    rows = _failed_rows(connection, project_id, asked, [[window for window, _ in each] for each in stretches])
+    return [_weighed(mine, parts, each.total) for mine, parts, each in zip(rows, stretches, asked, strict=True)]
+
+
+def _weighed(rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int) -> list[FailedRow]:
     taken = [0] * len(stretches)
     for row in rows:
         taken[row[0]] += 1
@@ -80,12 +102,11 @@ def failed_episodes(
     return [_failed(row, weights[row[0]] * scale) for row in rows]
 
 
-def _stretches(
-    connection: Connection, project_id: int, scope: Scope, window: Window
-) -> list[tuple[Window, float]]:
+def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> list[tuple[Window, float]]:
     """Stretches of whole days with about as many failures each, newest first, with their failures."""
     by_day: dict[datetime, int] = {}
-    for bucket in bucket_counts(connection, project_id, scope, window, "day"):
+    window = asked.window
+    for bucket in bucket_counts(connection, project_id, asked.scope, window, "day"):
         by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + bucket.failures
     days = sorted((day, failures) for day, failures in by_day.items() if failures)
     enough = sum(failures for _, failures in days) / STRATA
@@ -103,23 +124,34 @@ def _stretches(
 
 
 def _failed_rows(
-    connection: Connection, project_id: int, scope: Scope, wanted: CellFilter, stretches: list[Window], each: int
-) -> list[tuple[Any, ...]]:
-    matching, parameters = wanted.clauses()
-    parameters |= {"project_id": project_id, "each": each, **scope.parameters()}
-    parameters |= {"since": [s.since for s in stretches], "until": [s.until for s in stretches]}
-    source = f"""
-        unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, place)
-        CROSS JOIN LATERAL (
-            SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = 'failure'
-            AND {scope.clauses("e")}{matching}
-            AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
-            ORDER BY e.started_at DESC LIMIT %(each)s
-        )
-    """  # noqa: S608 - names of ours
-    statement = sql.SQL(FAILED.format(stratum="(w.place - 1)::int", source=source))
-    with driver_cursor(connection) as cursor:
-        return cursor.execute(statement + sql.SQL(" ORDER BY e.started_at DESC"), parameters).fetchall()
+    connection: Connection, project_id: int, asked: Sequence[FailedAsked], stretches: Sequence[Sequence[Window]]
+) -> list[list[tuple[Any, ...]]]:
+    found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
+    statements: list[str] = []
+    parameters: dict[str, Any] = {}
+    for side, (each, windows) in enumerate(zip(asked, stretches, strict=True)):
+        if not each.total or not windows:
+            continue
+        matching, own = each.wanted.clauses()
+        own |= {"project_id": project_id, "each": -(-each.most // len(windows)), **each.scope.parameters()}
+        own |= {"since": [w.since for w in windows], "until": [w.until for w in windows]}
+        source = f"""
+            unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, place)
+            CROSS JOIN LATERAL (
+                SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = 'failure'
+                AND {each.scope.clauses("e")}{matching}
+                AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
+                ORDER BY e.started_at DESC LIMIT %(each)s
+            )
+        """  # noqa: S608 - names of ours
+        statement = FAILED.format(stratum=f"{side}, (w.place - 1)::int", source=source)
+        statements.append(numbered(f"({statement} ORDER BY e.started_at DESC)", str(side)))
+        parameters |= {f"{name}_{side}": value for name, value in own.items()}
+    if statements:
+        with driver_cursor(connection) as cursor:
+            for side, *row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters):
+                found[side].append(tuple(row))
+    return found
 
 
 def _failed(row: tuple[Any, ...], stands_for: float) -> FailedRow:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.folding import driver_cursor, rows_where, sums_of
+from gapwatch.store.folding import driver_cursor
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, split, time_clauses
-from gapwatch.store.side_edges import edges
+from gapwatch.store.side_edges import each_edges, numbered
 from gapwatch.store.side_names import cells_named
 
 # (source, policy, task, session)
@@ -77,45 +78,67 @@ def session_counts(
     most: int = 2000,
 ) -> list[SessionCount]:
     """Newest first; episodes that belong to no session are not in it."""
-    if wanted is not None and not wanted.is_open:
-        return _filtered_sessions(connection, project_id, scope, window, wanted, most)
-    counted: dict[Sitting, list[int]] = {}
-    for ((_, policy, task, source), _, session), counts in sorted(
-        edges(connection, project_id, scope, window).sessions.items(), key=lambda item: -item[0][1]
-    ):
-        _add(counted, (source, policy, task, session), counts)
-    parts = split(window)
-    if parts.months is not None or parts.days:
-        whole = [*([parts.months] if parts.months else []), *parts.days]
-        first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
-        last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
-        times, parameters = time_clauses(Window(first, last), "bucket_at")
-        statement = f"""
-            SELECT source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
-            WHERE project_id = %(project_id)s AND {scope.clauses()}{times} ORDER BY bucket_at DESC LIMIT %(most)s
-        """  # noqa: S608
+    return each_session_counts(connection, project_id, [(scope, window, wanted or CellFilter())], most)[0]
+
+
+def each_session_counts(
+    connection: Connection, project_id: int, asked: Sequence[tuple[Scope, Window, CellFilter]], most: int = 2000
+) -> list[list[SessionCount]]:
+    """Of several sides in one query: whole days from the rollup, or with a filter from the newest episodes."""
+    unfiltered = [(scope, window) for scope, window, wanted in asked if wanted.is_open]
+    ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered), strict=True))
+    statements: list[str] = []
+    parameters: dict[str, Any] = {}
+    for side, (scope, window, wanted) in enumerate(asked):
+        clauses, own = _whole_days(scope, window) if wanted.is_open else _single(scope, window, wanted)
+        if clauses:
+            statements.append(numbered(clauses, str(side)).replace("{side}", str(side)))
+            own |= {"project_id": project_id, "most": most}
+            parameters |= {f"{name}_{side}": value for name, value in own.items()}
+    counted: list[dict[Sitting, list[int]]] = [{} for _ in asked]
+    for side, (scope, window, wanted) in enumerate(asked):
+        if wanted.is_open:
+            newest_first = sorted(ends[scope, window].sessions.items(), key=lambda item: -item[0][1])
+            for ((_, policy, task, source), _, session), counts in newest_first:
+                _add(counted[side], (source, policy, task, session), counts)
+    if statements:
         with driver_cursor(connection) as cursor:
-            parameters |= {"project_id": project_id, "most": most, **scope.parameters()}
-            for *key, successes, failures in cursor.execute(sql.SQL(statement), parameters):
-                _add(counted, (key[0], key[1], key[2], key[3]), [successes, failures])
-    return [SessionCount(*key, *counts) for key, counts in counted.items()][:most]
+            for side, *key, successes, failures in cursor.execute(
+                sql.SQL(" UNION ALL ".join(statements)), parameters
+            ):
+                _add(counted[side], (key[0], key[1], key[2], key[3]), [successes, failures])
+    return [[SessionCount(*key, *counts) for key, counts in sums.items()][:most] for sums in counted]
 
 
-def _filtered_sessions(
-    connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
-) -> list[SessionCount]:
+def _whole_days(scope: Scope, window: Window) -> tuple[str, dict[str, Any]]:
+    parts = split(window)
+    if parts.months is None and not parts.days:
+        return "", {}
+    whole = [*([parts.months] if parts.months else []), *parts.days]
+    first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
+    last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
+    times, parameters = time_clauses(Window(first, last), "bucket_at")
+    statement = f"""
+        (SELECT {{side}}, source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
+         WHERE project_id = %(project_id)s AND {scope.clauses()}{times} ORDER BY bucket_at DESC LIMIT %(most)s)
+    """  # noqa: S608
+    return statement, parameters | scope.parameters()
+
+
+def _single(scope: Scope, window: Window, wanted: CellFilter) -> tuple[str, dict[str, Any]]:
     matching, parameters = wanted.clauses()
     times, bounds = time_clauses(window)
-    clauses = sql.SQL(
-        f"{scope.clauses('e')} AND e.session IS NOT NULL{matching}{times}"
-        f" ORDER BY e.started_at DESC LIMIT {MOST_EPISODES}"
-    )
-    rows = rows_where(connection, project_id, clauses, scope.parameters() | parameters | bounds)
-    counted: dict[Sitting, list[int]] = {}
-    found = sorted(sums_of(connection, project_id, rows).sessions.items(), key=lambda item: -item[0][1])
-    for ((_, policy, task, source), _, session), counts in found:
-        _add(counted, (source, policy, task, session), counts)
-    return [SessionCount(*key, *counts) for key, counts in counted.items()][:most]
+    source = "deployment_id" if scope.domain == "real" else "simulator_id"
+    statement = f"""
+        (SELECT {{side}}, {source}, policy_id, task_id, session,
+                count(*) FILTER (WHERE outcome = 'success'), count(*) FILTER (WHERE outcome = 'failure')
+         FROM (SELECT e.{source}, e.policy_id, e.task_id, e.session, e.outcome, e.started_at FROM episodes e
+               WHERE e.project_id = %(project_id)s AND {scope.clauses("e")} AND e.session IS NOT NULL
+                 AND e.outcome IN ('success', 'failure'){matching}{times}
+               ORDER BY e.started_at DESC LIMIT {MOST_EPISODES}) newest
+         GROUP BY 2, 3, 4, 5 ORDER BY max(started_at) DESC LIMIT %(most)s)
+    """  # noqa: S608
+    return statement, parameters | bounds | scope.parameters()
 
 
 def _add(counted: dict[Sitting, list[int]], key: Sitting, counts: list[int]) -> None:

@@ -12,12 +12,30 @@ from gapwatch.store.side_counts import (
     Values,
     cell_counts,
     contract_counts,
+    each_cell_counts,
+    each_contract_counts,
+    each_failure_counts,
+    each_value_rollups,
     failure_counts,
     pooled_conditions,
     value_rollups,
 )
-from gapwatch.store.side_samples import FailedRow, PairRow, failed_episodes, paired_episodes, sampled_values
-from gapwatch.store.side_series import BucketCount, SessionCount, bucket_counts, session_counts
+from gapwatch.store.side_samples import (
+    FailedAsked,
+    FailedRow,
+    PairRow,
+    each_failed_episodes,
+    failed_episodes,
+    paired_episodes,
+    sampled_values,
+)
+from gapwatch.store.side_series import (
+    BucketCount,
+    SessionCount,
+    bucket_counts,
+    each_session_counts,
+    session_counts,
+)
 
 __all__ = [
     "BucketCount",
@@ -26,6 +44,7 @@ __all__ = [
     "CellFilter",
     "ContractCount",
     "Domain",
+    "FailedAsked",
     "FailedRow",
     "FailureCount",
     "Kind",
@@ -40,6 +59,12 @@ __all__ = [
     "bucket_counts",
     "cell_counts",
     "contract_counts",
+    "each_cell_counts",
+    "each_contract_counts",
+    "each_failed_episodes",
+    "each_failure_counts",
+    "each_session_counts",
+    "each_value_rollups",
     "failed_episodes",
     "failure_counts",
     "paired_episodes",
