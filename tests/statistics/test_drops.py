@@ -154,6 +154,16 @@ def test_95_percent_intervals_hold_the_drop_in_95_percent_of_cases():
     assert {key[1] for key, coverage in cells.items() if coverage > 0.97} == {10}
 
 
+@pytest.mark.parametrize("n_sim", [100, 500, 2000])
+def test_few_real_episodes_are_covered_at_every_rate(n_sim):
+    """Every twentieth from 5 to 95 % on both sides: the dips of ten attempts at 30 and 70 % lie between others."""
+    rates = tuple((np.arange(1, 20) / 20).tolist())
+    for n_real in (10, 12, 15, 20, 30, 50):
+        cells = exact_coverage(n_sim, n_real, rates)
+        assert min(cells.values()) > 0.93, (n_real, min(cells, key=cells.get))
+        assert 0.945 < np.mean(list(cells.values())) < 0.965
+
+
 def test_newcombe_at_ten_real_episodes_of_70_percent():
     assert exact_coverage(100, 10, (0.95, 0.7))[0.95, 0.7] == pytest.approx(0.942, abs=5e-4)
 

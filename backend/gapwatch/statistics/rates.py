@@ -52,9 +52,11 @@ def wilson(successes: float, n: float, z: float = Z_95) -> tuple[float, float]:
 def modified_wilson(successes: int, n: int) -> tuple[float, float]:
     """Wilson's interval with Poisson limits where one to three attempts differ from all the others.
 
-    Formula: with x successes, x ≤ 2 (≤ 3 above n = 50), the lower limit is at most ½ χ²(0.05; 2x) / n; mirrored
-    for failures. Source: Brown, Cai & DasGupta 2001, section 4.1.1. Plain Wilson takes one failure in 20 as proof
-    that the rate is below 0.9911, although a robot of that rate shows it in 16 % of such samples.
+    Formula: with x successes, x ≤ 2 (≤ 3 above n = 50), the lower limit is at most ½ χ²(0.05; 2x) / n; without
+    any, the upper limit is at least the exact 1 − 0.025^(1/n); both mirrored for failures. Sources: Brown, Cai &
+    DasGupta 2001, section 4.1.1; Clopper and Pearson 1934. Plain Wilson takes one failure in 20 as proof that the
+    rate is below 0.9911, although a robot of that rate shows it in 16 % of such samples; and ten of ten as proof
+    that it is above 0.7225, which at 0.7 happens in 2.8 % of samples of its own and leaves 92.4 % covered.
     Assumes what Wilson assumes. Smallest n: 1.
     """
     low, high = wilson(successes, n)
@@ -63,6 +65,10 @@ def modified_wilson(successes: int, n: int) -> tuple[float, float]:
         low = min(low, POISSON_LOW[successes] / n)
     if 0 < n - successes <= most:
         high = max(high, 1 - POISSON_LOW[n - successes] / n)
+    if successes == 0:
+        high = max(high, 1 - 0.025 ** (1 / n))
+    if successes == n:
+        low = min(low, 0.025 ** (1 / n))
     return low, high
 
 
