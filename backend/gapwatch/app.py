@@ -82,7 +82,8 @@ def make_app(settings: Settings) -> ASGIApp:
     # Each process gives out its share of a key's rate.
     buckets = Buckets(settings.ingest_rate / settings.web_processes)
     space = SpaceGuard(settings.data_dir / "postgres")
-    app.router.routes += IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge).routes()
+    ingest = IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge)
+    app.router.routes += ingest.routes()
     app.include_router(episode_routes(database, keyring))
     app.include_router(deployment_routes(database, keyring))
     app.include_router(policy_routes(database, keyring))
@@ -100,7 +101,7 @@ def make_app(settings: Settings) -> ASGIApp:
     ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)
-    return RequestContext(app, https=settings.public_url.startswith("https://"))
+    return RequestContext(app, https=settings.public_url.startswith("https://"), posts=ingest.posts())
 
 
 def _answer_errors(app: FastAPI, pages: Pages) -> None:

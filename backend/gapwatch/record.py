@@ -1,7 +1,7 @@
 """The episode record, version 1, as typed structures: types and sizes are checked while decoding.
 
-Absent (`UNSET`) and null are kept apart only until `checks.py` has counted the keys; from then on a null
-optional field means the same as an absent one.
+Absent (`UNSET`) and null are kept apart only to count the keys of a body; a null optional field means the same
+as an absent one. Parts that many episodes share are frozen, so that they can be looked up as they are.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Seconds = Annotated[float, Meta(ge=0)]
 Time = Annotated[datetime, Meta(tz=True)]
 
 
-class VersionedName(Struct, forbid_unknown_fields=True, gc=False):
+class VersionedName(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
     name: Name
     version: Name
 
 
-class Failure(Struct, forbid_unknown_fields=True, gc=False):
+class Failure(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
     phase: Name | None | UnsetType = UNSET
-    labels: Annotated[list[Name], Meta(max_length=MOST_LABELS)] | None | UnsetType = UNSET
+    labels: Annotated[tuple[Name, ...], Meta(max_length=MOST_LABELS)] | None | UnsetType = UNSET
     category: Name | None | UnsetType = UNSET
     note: Annotated[str, Meta(max_length=LONGEST_NOTE)] | None | UnsetType = UNSET
 
 
-class Safety(Struct, forbid_unknown_fields=True, gc=False):
+class Safety(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
     violations: Count | None | UnsetType = UNSET
     interventions: Count | None | UnsetType = UNSET
     overrides: Count | None | UnsetType = UNSET

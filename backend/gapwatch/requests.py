@@ -5,18 +5,20 @@ Pure ASGI: Starlette's BaseHTTPMiddleware hides disconnects and cancels backgrou
 
 from __future__ import annotations
 
+import os
 import re
 import time
-import uuid
+from collections.abc import Mapping
 
 import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gapwatch.direct import Handler, refusal
+
 log = structlog.get_logger()
 
 USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-INGEST_PATHS = {"/api/v1/episodes", "/api/v1/episodes/batch"}
 BAD_REQUEST = 400
 QUIET_PATHS = {"/healthz", "/readyz", "/metrics"}
 
@@ -43,17 +45,23 @@ SECURITY_HEADERS = {
 
 
 class RequestContext:
-    def __init__(self, app: ASGIApp, *, https: bool) -> None:
+    """`posts`: what answers a POST to which path directly; all else is the application's."""
+
+    def __init__(self, app: ASGIApp, *, https: bool, posts: Mapping[str, Handler]) -> None:
         self._app = app
-        self._headers = dict(SECURITY_HEADERS)
-        if https:
-            self._headers["Strict-Transport-Security"] = "max-age=31536000; includeSubDomains"
+        self._posts = posts
+        self._headers = _security_headers(https=https)
+        self._raw_headers = [(name.lower().encode(), value.encode()) for name, value in self._headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _given_id(scope) or uuid.uuid4().hex
+        request_id = _given_id(scope) or os.urandom(16).hex()
+        handler = self._posts.get(scope["path"])
+        if handler is not None and scope["method"] == "POST":
+            await self._answer_directly(handler, request_id, scope, receive, send)
+            return
         scope.setdefault("state", {})["request_id"] = request_id
         status = 500
         started = time.perf_counter()
@@ -66,26 +74,54 @@ class RequestContext:
                 headers["X-Request-Id"] = request_id
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
-                # A fleet sends thousands of episodes a second; one that was stored is no news.
-                is_news = status >= BAD_REQUEST or not (
-                    scope["method"] == "POST" and scope["path"] in INGEST_PATHS
-                )
-                if is_news and scope["path"] not in QUIET_PATHS:
-                    # The path only: a query may hold what a person typed by mistake, a key among it.
-                    log.info(
-                        "request",
-                        method=scope["method"],
-                        path=scope["path"],
-                        status=status,
-                        ms=round(1000 * (time.perf_counter() - started), 1),
-                    )
+                if scope["path"] not in QUIET_PATHS:
+                    _log_request(scope, status, started)
+
+    async def _answer_directly(
+        self, handler: Handler, request_id: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        started = time.perf_counter()
+        try:
+            answer = await handler(scope, receive)
+        except Exception as error:
+            with structlog.contextvars.bound_contextvars(request_id=request_id):
+                answer = refusal(error, request_id)
+        headers = [
+            (b"content-type", answer.media_type),
+            (b"content-length", b"%d" % len(answer.body)),
+            (b"x-request-id", request_id.encode()),
+            *self._raw_headers,
+        ]
+        if answer.headers:
+            headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+        # A fleet sends thousands of episodes a second; one that was stored is no news.
+        if answer.status >= BAD_REQUEST:
+            with structlog.contextvars.bound_contextvars(request_id=request_id):
+                _log_request(scope, answer.status, started)
+
+
+def _security_headers(*, https: bool) -> dict[str, str]:
+    strict = {"Strict-Transport-Security": "max-age=31536000; includeSubDomains"} if https else {}
+    return SECURITY_HEADERS | strict | {"Cache-Control": "no-store"}
+
+
+def _log_request(scope: Scope, status: int, started: float) -> None:
+    # The path only: a query may hold what a person typed by mistake, a key among it.
+    log.info(
+        "request",
+        method=scope["method"],
+        path=scope["path"],
+        status=status,
+        ms=round(1000 * (time.perf_counter() - started), 1),
+    )
 
 
 def _given_id(scope: Scope) -> str | None:

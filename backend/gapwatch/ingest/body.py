@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import Mapping
+from functools import lru_cache
 
 import zstandard
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive, Scope
 
 from gapwatch.errors import BodyTooLarge, MalformedBody, RequestTimeout, UnsupportedMediaType
 
@@ -20,10 +20,27 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 
 
-def media_type(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
+class Call:
+    """The head of a request, and what its body comes from."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._head: list[tuple[bytes, bytes]] = scope["headers"]
+        self.receive = receive
+
+    def all(self, name: bytes) -> list[str]:
+        return [value.decode("latin-1") for given, value in self._head if given == name]
+
+    def first(self, name: bytes) -> str | None:
+        for given, value in self._head:
+            if given == name:
+                return value.decode("latin-1")
+        return None
+
+
+@lru_cache(maxsize=100)
+def media_type(declared: str | None, allowed: tuple[str, ...]) -> str:
     """The one declared type, or 415. A charset other than UTF-8 is refused too."""
-    declared = headers.get("content-type", "")
-    kind, _, parameters = declared.partition(";")
+    kind, _, parameters = (declared or "").partition(";")
     kind = kind.strip().lower()
     charset = re.search(r'charset\s*=\s*"?([\w-]+)', parameters, re.IGNORECASE)
     if kind not in allowed or (charset and charset[1].lower() not in {"utf-8", "utf8"}):
@@ -33,23 +50,21 @@ def media_type(headers: Mapping[str, str], allowed: tuple[str, ...]) -> str:
     return kind
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(call: Call, limit: int) -> bytes:
     """The whole body, decompressed, at most `limit` bytes of it and within 15 seconds."""
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    encoding = (call.first(b"content-encoding") or "identity").strip().lower()
     if encoding not in {"identity", "gzip", "zstd", ""}:
         raise UnsupportedMediaType(
             "Send Content-Encoding: gzip or zstd, or none.", headers={"Accept-Encoding": "gzip, zstd"}
         )
-    length = request.headers.get("content-length", "")
+    length = call.first(b"content-length") or ""
     if length.isdigit() and int(length) > limit:
         raise _too_large(limit)
     try:
         async with asyncio.timeout(BODY_WITHIN_S):
-            packed = await _receive(request, limit)
+            packed = await _receive(call.receive, limit)
     except TimeoutError:
         raise RequestTimeout(f"The body did not arrive within {BODY_WITHIN_S:.0f} s.") from None
-    except ClientDisconnect:
-        raise MalformedBody("The connection closed before the body was complete.") from None
     if encoding == "gzip":
         return _gunzip(packed, limit)
     if encoding == "zstd":
@@ -57,15 +72,20 @@ async def read_body(request: Request, limit: int) -> bytes:
     return packed
 
 
-async def _receive(request: Request, limit: int) -> bytes:
+async def _receive(receive: Receive, limit: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise MalformedBody("The connection closed before the body was complete.")
+        chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
             raise _too_large(limit)
         chunks.append(chunk)
-    return b"".join(chunks)
+        if not message.get("more_body", False):
+            return chunk if len(chunks) == 1 else b"".join(chunks)
 
 
 def _gunzip(packed: bytes, limit: int) -> bytes:

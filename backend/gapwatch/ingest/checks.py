@@ -1,29 +1,30 @@
 """Raw bytes of one record into a checked episode, or into everything that is wrong with it.
 
-The common case is one decode and a few comparisons. Only a record that looks odd is looked at closely, and
-only a refused one is explained field by field: the cost of good answers is paid by bad records.
+Records come here one by one only when those of a request could not be taken together (`reading.py`). Only one
+that looks odd is looked at closely, and only a refused one is explained field by field: the cost of good
+answers is paid by bad records.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import astuple
 
 from gapwatch.errors import Fault
 from gapwatch.ingest.explain import INVISIBLE, MAPS, explain, fault, pointer_part, unreadable
-from gapwatch.ingest.normalise import drop_nulls, normalise_text, normalise_zeros
+from gapwatch.ingest.normalise import normalise_text
 from gapwatch.record import (
     DEEPEST,
     LARGEST_CONTRACT_BYTES,
     LARGEST_RECORD_BYTES,
     EpisodeRecord,
     Failure,
+    VersionedName,
 )
 from gapwatch.taxonomy import CATEGORIES
 
@@ -37,16 +38,12 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 # Beyond this the nesting is no mistake any more but an attack on the parser.
 ABSURDLY_DEEP = 500
-NAME_FIELDS = ("task", "robot", "site", "session", "pair")
 MOST_KNOWN_CONTRACTS = 1000
 LARGEST_KNOWN_CONTRACT = 4096
-MOST_REMEMBERED = 50_000
 
 _decoder = msgspec.json.Decoder(EpisodeRecord)
 _encoder = msgspec.json.Encoder(order="deterministic")
 _known_contracts: dict[bytes, Raw] = {}
-_clean_names: set[str] = set()
-_clean_deployments: set[str] = set()
 
 
 class Refused(Exception):
@@ -75,66 +72,84 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
         faults = unreadable(raw)
         if faults:
             raise Refused(faults)
-    faults = _check_rules(record, now)
-    if record.contract is not UNSET:
-        faults += _check_contract(record)
+    faults = _id_faults(record) + place_faults(record) + time_faults(record, now)
+    faults += course_faults(record) + own_faults(record) + contract_faults(record)
     # Only an escape can bring U+0000, and only an escape or a byte beyond ASCII a letter of two forms.
     if b"\\u" in raw:
         faults += _check_escapes(record)
     if faults:
         raise Refused(faults)
-    if b"null" in raw:
-        drop_nulls(record)
     if (b"\\u" in raw or not raw.isascii()) and not normalise_text(record):
         raise Refused(
             [fault("", "duplicate-key", "Two names in one object differ only in how a letter is composed.")]
         )
-    if record.started_at.tzinfo is not UTC:
-        record.started_at = record.started_at.astimezone(UTC)
     return record
 
 
-def content_hash(record: EpisodeRecord) -> bytes:
-    """Equal for records that say the same, however their JSON was written."""
-    written = _encoder.encode(record)
-    if b"-0.0" in written:
-        normalise_zeros(record)
-        written = _encoder.encode(record)
-    return hashlib.blake2b(written, digest_size=16).digest()
+class RecordRules:
+    """What the types of a record cannot say, part by part."""
+
+    def check_place(self, record: EpisodeRecord) -> None:
+        _refuse(place_faults(record) + contract_faults(record))
+
+    def check_course(self, record: EpisodeRecord) -> None:
+        _refuse(course_faults(record))
+
+    def check_own(self, record: EpisodeRecord) -> None:
+        _refuse(own_faults(record))
 
 
-def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
-    """What types cannot say."""
-    faults: list[Fault] = []
+def _refuse(faults: list[Fault]) -> None:
+    if faults:
+        raise Refused(faults)
+
+
+def _id_faults(record: EpisodeRecord) -> list[Fault]:
     if not ADDRESSABLE.fullmatch(record.id) or (not record.id.isascii() and INVISIBLE.search(record.id)):
-        message = "An id has no spaces, control characters or any of / ? # % \\."
-        faults.append(fault("/id", "bad-id", message))
+        return [fault("/id", "bad-id", "An id has no spaces, control characters or any of / ? # % \\.")]
+    return []
+
+
+def place_faults(record: EpisodeRecord) -> list[Fault]:
+    faults: list[Fault] = []
     deployment = record.deployment
     if isinstance(deployment, str):
-        if deployment not in _clean_deployments and not _is_clean_deployment(deployment):
+        if not ADDRESSABLE.fullmatch(deployment) or INVISIBLE.search(deployment):
             message = "A deployment name has no spaces, control characters or any of / ? # % \\."
             faults.append(fault("/deployment", "bad-name", message))
     elif record.domain == "real":
         faults.append(fault("/deployment", "missing", "A real episode names its deployment."))
-    if record.domain == "sim" and not isinstance(record.simulator, msgspec.Struct):
+    if record.domain == "sim" and not isinstance(record.simulator, VersionedName):
         faults.append(fault("/simulator", "missing", "A sim episode names its simulator."))
-    for name in NAME_FIELDS:
-        value = getattr(record, name)
-        if value is not UNSET and value not in _clean_names and not _is_clean(value):
-            faults.append(fault(f"/{name}", "bad-name", _BAD_NAME))
+    for name in ("task", "robot", "site"):
+        faults += _name_faults(getattr(record, name), f"/{name}")
     for versioned, pointer in ((record.policy, "/policy"), (record.simulator, "/simulator")):
-        if isinstance(versioned, msgspec.Struct):
-            for part in ("name", "version"):
-                value = getattr(versioned, part)
-                if value not in _clean_names and not _is_clean(value):
-                    faults.append(fault(f"{pointer}/{part}", "bad-name", _BAD_NAME))
+        if isinstance(versioned, VersionedName):
+            faults += _name_faults(versioned.name, f"{pointer}/name")
+            faults += _name_faults(versioned.version, f"{pointer}/version")
+    return faults
+
+
+def time_faults(record: EpisodeRecord, now: datetime) -> list[Fault]:
     if record.started_at < EARLIEST:
-        faults.append(fault("/started_at", "out-of-range", "Times start in the year 2000."))
-    elif record.started_at > now + FARTHEST_AHEAD:
+        return [fault("/started_at", "out-of-range", "Times start in the year 2000.")]
+    if record.started_at > now + FARTHEST_AHEAD:
         message = "This is more than 24 hours ahead of the server; set the sender's clock."
-        faults.append(fault("/started_at", "clock-skew", message))
-    if isinstance(record.failure, Failure):
-        faults += _check_failure(record.failure)
+        return [fault("/started_at", "clock-skew", message)]
+    return []
+
+
+def course_faults(record: EpisodeRecord) -> list[Fault]:
+    faults = _name_faults(record.session, "/session")
+    failure = record.failure
+    if isinstance(failure, Failure) and isinstance(failure.category, str) and failure.category not in CATEGORIES:
+        message = f"A category is one of: {', '.join(CATEGORIES)}."
+        faults.append(fault("/failure/category", "unknown-category", message))
+    return faults
+
+
+def own_faults(record: EpisodeRecord) -> list[Fault]:
+    faults = _name_faults(record.pair, "/pair")
     if isinstance(record.links, dict):
         for name, link in record.links.items():
             if not link.startswith("https://") or name.startswith(".") or not ADDRESSABLE.fullmatch(name):
@@ -143,40 +158,20 @@ def _check_rules(record: EpisodeRecord, now: datetime) -> list[Fault]:
     return faults
 
 
-_BAD_NAME = "A name has no control or invisible characters and no space at either end."
-
-
-def _is_clean(name: str | None) -> bool:
-    """Names come again and again; a clean one is looked through once."""
-    if name is None:
-        return True
-    clean = name == name.strip() and not INVISIBLE.search(name)
-    if clean:
-        if len(_clean_names) >= MOST_REMEMBERED:
-            _clean_names.clear()
-        _clean_names.add(name)
-    return clean
-
-
-def _is_clean_deployment(name: str) -> bool:
-    clean = ADDRESSABLE.fullmatch(name) is not None and not INVISIBLE.search(name)
-    if clean:
-        if len(_clean_deployments) >= MOST_REMEMBERED:
-            _clean_deployments.clear()
-        _clean_deployments.add(name)
-    return clean
-
-
-def _check_failure(failure: Failure) -> list[Fault]:
-    if isinstance(failure.category, str) and failure.category not in CATEGORIES:
-        message = f"A category is one of: {', '.join(CATEGORIES)}."
-        return [fault("/failure/category", "unknown-category", message)]
+def _name_faults(name: str | None | UnsetType, pointer: str) -> list[Fault]:
+    if isinstance(name, str) and (name != name.strip() or INVISIBLE.search(name)):
+        return [fault(pointer, "bad-name", _BAD_NAME)]
     return []
 
 
-def _check_contract(record: EpisodeRecord) -> list[Fault]:
+_BAD_NAME = "A name has no control or invisible characters and no space at either end."
+
+
+def contract_faults(record: EpisodeRecord) -> list[Fault]:
     """Bring the contract to its canonical form, so that equal ones are one. Robots send few, and often."""
-    raw = bytes(record.contract) if isinstance(record.contract, Raw) else b"null"
+    if not isinstance(record.contract, Raw):
+        return []
+    raw = bytes(record.contract)
     if raw == b"null":
         record.contract = UNSET
         return []
@@ -262,7 +257,7 @@ def _depth(value: Any) -> int:
 def _contains_nul(value: Any) -> bool:
     if isinstance(value, dict):
         return any("\0" in name or _contains_nul(member) for name, member in value.items())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return any(map(_contains_nul, value))
     return isinstance(value, str) and "\0" in value
 

@@ -29,8 +29,8 @@ class GroupCommit:
         self._waiting.append((arrival, future))
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._commit_groups())
-        # A sender that hangs up must not take its group with it.
-        return await asyncio.shield(future)
+        # A sender that hangs up cancels its own future and not its group.
+        return await future
 
     async def _commit_groups(self) -> None:
         while self._waiting:

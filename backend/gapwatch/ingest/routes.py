@@ -1,39 +1,36 @@
 """`POST /api/v1/episodes` and `/episodes/batch`: from the bytes of a request to a committed transaction.
 
-Plain Starlette routes: the body is read, checked and packed by us, so a framework that parses it first
-would only do the work twice.
+Answered directly (`direct.py`): the body is read, checked and packed by us, and of a framework only the cost
+would be left.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope
 
 from gapwatch.access.keys import KeyHolder
+from gapwatch.direct import Answer, Handler
 from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBody, NotFound
 from gapwatch.ingest.batch import split_batch
-from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, media_type, read_body
-from gapwatch.ingest.checks import Refused, check_record, content_hash
-from gapwatch.ingest.clocks import SenderClock, read_clock
+from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Call, media_type, read_body
+from gapwatch.ingest.checks import Refused
+from gapwatch.ingest.clocks import read_clock
 from gapwatch.ingest.commits import GroupCommit
 from gapwatch.ingest.rates import Buckets, Lanes
+from gapwatch.ingest.reading import MOST_KEPT, Read, Reader
 from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.store.accept import Acceptor, Rejection, Status
-from gapwatch.store.arrivals import Arrival, make_arrival
 
-# What is kept of refused records: enough to find the typo, not enough to fill a disk.
+# Of a refused record so much is kept: enough to find the typo, not enough to fill a disk.
 LARGEST_QUARANTINED_BYTES = 64 * 1024
-MOST_QUARANTINED = 100
-MOST_FAULTS = 1000
-# Other requests get their turn after so many records of a batch.
-YIELD_EVERY = 200
 
 NO_SUCH_EPISODE = "There is no episode with this id."
 
@@ -59,6 +56,7 @@ class IngestRoutes:
     ) -> None:
         self._acceptor = acceptor
         self._group = GroupCommit(acceptor)
+        self._reader = Reader()
         self._keyring = keyring
         self._buckets = buckets
         self._lanes = Lanes()
@@ -67,20 +65,24 @@ class IngestRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/api/v1/episodes", self.post_episode, methods=["POST"]),
-            Route("/api/v1/episodes/batch", self.post_batch, methods=["POST"]),
+            *(Route(path, _through_framework(post), methods=["POST"]) for path, post in self.posts().items()),
             Route("/api/v1/episodes/{episode_id}", self.put_episode, methods=["PUT"]),
             Route("/api/v1/episodes/{episode_id}", self.delete_episode, methods=["DELETE"]),
         ]
 
-    async def post_episode(self, request: Request) -> Response:
-        holder = await self._authorize(request)
-        media_type(request.headers, (JSON,))
-        clock = read_clock(request.headers.get("gapwatch-sent-at"))
-        raw = await read_body(request, LARGEST_SINGLE)
+    def posts(self) -> dict[str, Handler]:
+        """The calls that are worth answering directly."""
+        return {"/api/v1/episodes": self.post_episode, "/api/v1/episodes/batch": self.post_batch}
+
+    async def post_episode(self, scope: Scope, receive: Receive) -> Answer:
+        call = Call(scope, receive)
+        holder = await self._authorize(call)
+        media_type(call.first(b"content-type"), (JSON,))
+        clock = read_clock(call.first(b"gapwatch-sent-at"))
+        raw = await read_body(call, LARGEST_SINGLE)
         self._buckets.take(holder.key_id, 1)
         try:
-            arrival = _arrive(holder, raw, clock)
+            arrival = self._reader.read_one(holder.project_id, raw, clock)
         except Refused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
         status = await self._group.store(arrival)
@@ -90,29 +92,31 @@ class IngestRoutes:
         if status == "accepted":
             self._nudge("fold")
         body = {"id": arrival.id, "status": status} | clock.told()
-        return _json(body, 201 if status == "accepted" else 200)
+        return Answer(201 if status == "accepted" else 200, _encode(body))
 
-    async def post_batch(self, request: Request) -> Response:
-        holder = await self._authorize(request)
-        kind = media_type(request.headers, (JSON, NDJSON))
-        clock = read_clock(request.headers.get("gapwatch-sent-at"))
-        strict = "handling=strict" in request.headers.get("prefer", "").replace(" ", "").lower()
+    async def post_batch(self, scope: Scope, receive: Receive) -> Answer:
+        call = Call(scope, receive)
+        holder = await self._authorize(call)
+        kind = media_type(call.first(b"content-type"), (JSON, NDJSON))
+        clock = read_clock(call.first(b"gapwatch-sent-at"))
+        strict = "handling=strict" in (call.first(b"prefer") or "").replace(" ", "").lower()
         async with self._lanes.of(holder.key_id):
-            body = await read_body(request, LARGEST_BATCH)
-            items = split_batch(body, kind)
-            self._buckets.take(holder.key_id, len(items))
-            outcome = await self._store_batch(holder, items, clock, strict=strict)
+            body = await read_body(call, LARGEST_BATCH)
+            read = await self._reader.read_batch(holder.project_id, body, kind, clock)
+            self._buckets.take(holder.key_id, read.sent)
+            outcome = await self._store_batch(holder, read, lambda: split_batch(body, kind), strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
-        return _json(outcome | clock.told(), 200)
+        return Answer(200, _encode(outcome | clock.told()))
 
     async def put_episode(self, request: Request) -> Response:
         """Correct a stored episode: the whole record again, under the same id."""
-        holder = await self._authorize(request, "admin")
-        media_type(request.headers, (JSON,))
-        raw = await read_body(request, LARGEST_SINGLE)
+        call = Call(request.scope, request.receive)
+        holder = await self._authorize(call, "admin")
+        media_type(call.first(b"content-type"), (JSON,))
+        raw = await read_body(call, LARGEST_SINGLE)
         try:
-            arrival = _arrive(holder, raw, read_clock(None))
+            arrival = self._reader.read_one(holder.project_id, raw, read_clock(None))
         except Refused as refused:
             raise _refusal(refused) from None
         if arrival.id != request.path_params["episode_id"]:
@@ -128,7 +132,7 @@ class IngestRoutes:
 
     async def delete_episode(self, request: Request) -> Response:
         """Take an episode out of every number; the audit trail keeps what it was."""
-        holder = await self._authorize(request, "admin")
+        holder = await self._authorize(Call(request.scope, request.receive), "admin")
         episode_id = request.path_params["episode_id"]
         actor = f"key/{holder.prefix}"
         if "\0" in episode_id or not await self._acceptor.delete(holder.project_id, episode_id, actor):
@@ -136,60 +140,42 @@ class IngestRoutes:
         self._nudge("fold")
         return Response(status_code=204)
 
-    async def _authorize(self, request: Request, scope: str = "ingest") -> KeyHolder:
-        holder = await self._keyring.authorize(request.headers.getlist("authorization"), scope)
+    async def _authorize(self, call: Call, scope: str = "ingest") -> KeyHolder:
+        holder = await self._keyring.authorize(call.all(b"authorization"), scope)
         self._buckets.check(holder.key_id)
         self._space.refuse_when_full()
         return holder
 
     async def _store_batch(
-        self, holder: KeyHolder, items: list[bytes], clock: SenderClock, *, strict: bool
+        self, holder: KeyHolder, read: Read, split: Callable[[], list[bytes]], *, strict: bool
     ) -> dict[str, Any]:
-        arrivals: list[Arrival] = []
-        places: list[int] = []
-        faults: list[Fault] = []
-        rejections: list[Rejection] = []
-        rejected = 0
-        for index, raw in enumerate(items):
-            try:
-                arrivals.append(_arrive(holder, raw, clock))
-                places.append(index)
-            except Refused as refused:
-                # Every refused record is named; beyond a thousand faults, with its first reason only.
-                told = refused.faults if len(faults) < MOST_FAULTS else refused.faults[:1]
-                faults += [Fault(**fault, index=index) for fault in told]
-                rejected += 1
-                if len(rejections) < MOST_QUARANTINED:
-                    rejections.append(_rejection(holder, raw, refused.faults))
-                # Explaining takes time; others get their turn.
-                await asyncio.sleep(0)
-            if index % YIELD_EVERY == YIELD_EVERY - 1:
-                await asyncio.sleep(0)
+        faults = read.faults
         if strict and faults:
-            raise _none_stored(len(items), faults, "Nothing was stored: all or nothing was asked for.")
-        statuses = await self._acceptor.store(arrivals, rejections, all_or_nothing=strict)
-        conflicting = []
-        for place, status in zip(places, statuses, strict=True):
-            if status in FAULT_OF_STATUS:
-                code, message = FAULT_OF_STATUS[status]
-                found = Fault(pointer="/id", code=code, message=message)
-                faults.append(Fault(**found, index=place))
-                conflicting.append(_rejection(holder, items[place], [found]))
-        if conflicting and not strict:
-            await self._acceptor.store([], conflicting[:MOST_QUARANTINED])
-        faults.sort(key=lambda fault: fault["index"])
+            raise _none_stored(read.sent, faults, "Nothing was stored: all or nothing was asked for.")
+        rejections = [_rejection(holder, raw, found) for raw, found in read.kept]
+        statuses = await self._acceptor.store(read.arrivals, rejections, all_or_nothing=strict)
         conflicts = statuses.count("conflict") + statuses.count("deleted")
-        if strict and conflicts:
-            raise _none_stored(len(items), faults, "Nothing was stored: all or nothing was asked for.")
-        stored = len(statuses) - conflicts
-        if stored == 0:
-            raise _none_stored(len(items), faults, "None of the records could be stored.")
+        if conflicts:
+            items = split()
+            conflicting = []
+            for place, status in zip(read.places, statuses, strict=True):
+                if status in FAULT_OF_STATUS:
+                    code, message = FAULT_OF_STATUS[status]
+                    found = Fault(pointer="/id", code=code, message=message)
+                    faults.append(Fault(**found, index=place))
+                    conflicting.append(_rejection(holder, items[place], [found]))
+            faults.sort(key=lambda fault: fault["index"])
+            if strict:
+                raise _none_stored(read.sent, faults, "Nothing was stored: all or nothing was asked for.")
+            await self._acceptor.store([], conflicting[:MOST_KEPT])
+        if len(statuses) == conflicts:
+            raise _none_stored(read.sent, faults, "None of the records could be stored.")
         return {
-            "sent": len(items),
+            "sent": read.sent,
             "accepted": statuses.count("accepted"),
             "duplicates": statuses.count("duplicate"),
             "conflicts": conflicts,
-            "rejected": rejected,
+            "rejected": read.rejected,
             "errors": faults,
         }
 
@@ -197,11 +183,6 @@ class IngestRoutes:
         if not refused.is_malformed:
             await self._acceptor.store([], [_rejection(holder, raw, refused.faults)])
         return _refusal(refused)
-
-
-def _arrive(holder: KeyHolder, raw: bytes, clock: SenderClock) -> Arrival:
-    record = check_record(raw, clock.now)
-    return make_arrival(holder.project_id, record, content_hash(record), clock.skew_s)
 
 
 def _refusal(refused: Refused) -> GapwatchError:
@@ -226,3 +207,13 @@ def _none_stored(sent: int, faults: list[Fault], detail: str) -> Invalid:
 
 def _json(body: dict[str, Any], status: int) -> Response:
     return Response(_encode(body), status, media_type="application/json")
+
+
+def _through_framework(post: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The same call as a route of the application, which knows by it what the address takes."""
+
+    async def endpoint(request: Request) -> Response:
+        answer = await post(request.scope, request.receive)
+        return Response(answer.body, answer.status, media_type=answer.media_type.decode())
+
+    return endpoint

@@ -7,29 +7,20 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import psycopg
-from psycopg import AsyncConnection, errors, sql
+from psycopg import AsyncConnection, errors
 from psycopg.types.json import Jsonb
 from psycopg_pool import PoolTimeout
 
 from gapwatch.errors import DiskFull, ServiceUnavailable
 from gapwatch.store import copy_format as pg
-from gapwatch.store import corrections
-from gapwatch.store.arrivals import (
-    COLUMNS,
-    REFERENCES,
-    Arrival,
-    description,
-    pack_references,
-    registry_row,
-    with_revision,
-)
+from gapwatch.store import corrections, wire
+from gapwatch.store.arrivals import COLUMNS, ROW_START, Arrival, with_revision
+from gapwatch.store.places import REFERENCES, Place, registry_row
 from gapwatch.store.pool import Pool
-from gapwatch.store.registry import (
-    COLUMNS as REGISTRY_COLUMNS,
-)
+from gapwatch.store.registry import COLUMNS as REGISTRY_COLUMNS
 from gapwatch.store.registry import (
     UNIQUE,
     Description,
@@ -57,15 +48,10 @@ RETRYABLE = (
 MOST_TRIES = 6
 ANSWER_WITHIN_S = 10.0
 
-COPY = sql.SQL("COPY episodes ({}) FROM STDIN (FORMAT binary)").format(
-    sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
-)
-PROBE = """
-SELECT id, content_hash, false FROM episodes WHERE project_id = %(p)s AND id = ANY(%(ids)s)
-UNION ALL
-SELECT id, content_hash, true FROM episode_revisions
-WHERE project_id = %(p)s AND id = ANY(%(ids)s) AND ended_by = 'deletion'
-"""
+COPY = f"COPY episodes ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)"
+
+
+LEAVE_WORK = "INSERT INTO work (project_id, kind, episode_ids) VALUES ({project_id:d}, 'fold', {ids})"
 
 
 @dataclass(frozen=True)
@@ -150,6 +136,7 @@ class Acceptor:
             ) as error:
                 # A pooled connection may have died with the server and the next be alive: once more.
                 if attempt == 1 and not isinstance(error, PoolTimeout | TimeoutError):
+                    self._pool.distrust()
                     continue
                 raise ServiceUnavailable("The database is not answering; try again shortly.") from error
         raise AssertionError("unreachable")
@@ -161,130 +148,172 @@ class Acceptor:
         rejections: Sequence[Rejection],
         all_or_nothing: bool,
     ) -> list[Status]:
-        statuses: list[Status] = ["accepted"] * len(arrivals)
-        async with connection.transaction():
-            fresh = await _probe(connection, arrivals, statuses)
-            if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
-                return statuses
+        # Outside of the transaction: what another sender stores after this look, the unique key refuses.
+        statuses, fresh = await _probe(connection, arrivals)
+        if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
+            return statuses
+        if fresh and not rejections and self._is_known(fresh):
+            await _copy_known(connection, fresh)
+        elif fresh or rejections:
             learned = Learned()
-            if fresh:
-                learned = await self._insert(connection, fresh)
-                await _leave_work(connection, fresh)
-            if rejections:
-                await _quarantine(connection, rejections)
-        self._registry.remember(learned)
+            async with connection.transaction():
+                if fresh:
+                    await self._insert(connection, fresh, learned)
+                    await _leave_work(connection, fresh)
+                if rejections:
+                    await _quarantine(connection, rejections)
+            self._registry.remember(learned)
         return statuses
+
+    def _is_known(self, arrivals: list[Arrival]) -> bool:
+        """Whether all that these refer to is registered, and no deployment is described anew."""
+        find_deployment = self._registry.find_deployment
+        for arrival in arrivals:
+            place = arrival.place
+            if place.front is None and not self._settle(place):
+                return False
+            if place.slug is not None:
+                known = find_deployment(place.slug)
+                if known is None:
+                    return False
+                if place.description is known.description or place.description == known.description:
+                    continue
+                if arrival.started_at > known.described_at:
+                    return False
+        return True
+
+    def _settle(self, place: Place) -> bool:
+        """A new place of known things needs nothing from the database."""
+        numbers = self._numbers(place, Learned())
+        deployment = place.slug and self._registry.find_deployment(place.slug)
+        if numbers is None or (place.slug and not deployment):
+            return False
+        place.settle(numbers, deployment or None)
+        return True
+
+    def _numbers(self, place: Place, learned: Learned) -> Numbers | None:
+        found = {entry[1:]: learned.ids.get(entry) or self._registry.find(entry) for entry in place.entries()}
+        if None in found.values():
+            return None
+        return tuple(
+            None if key is None else found[table, key]
+            for (_, table), key in zip(REFERENCES, place.references, strict=True)
+        )
 
     async def _replace_once(self, connection: AsyncConnection, arrival: Arrival, actor: str) -> Change | None:
         async with connection.transaction():
-            standing = await corrections.standing_revision(connection, arrival.project_id, arrival.id)
+            project_id = arrival.place.project_id
+            standing = await corrections.standing_revision(connection, project_id, arrival.id)
             if standing is None:
                 return None
             revision, stored_hash = standing
             if stored_hash == arrival.content_hash:
                 return Change(revision, changed=False)
             await corrections.end_revision(
-                connection, arrival.project_id, arrival.id, revision, ended_by="correction", actor=actor
+                connection, project_id, arrival.id, revision, ended_by="correction", actor=actor
             )
-            learned = await self._insert(connection, [with_revision(arrival, revision + 1)])
-            await corrections.leave_work(connection, arrival.project_id, arrival.id, revision + 1, 1)
+            learned = Learned()
+            await self._insert(connection, [with_revision(arrival, revision + 1)], learned)
+            await corrections.leave_work(connection, project_id, arrival.id, revision + 1, 1)
         self._registry.remember(learned)
         return Change(revision + 1, changed=True)
 
-    async def _insert(self, connection: AsyncConnection, arrivals: list[Arrival]) -> Learned:
-        """Register what is new and COPY the episodes; returns what to remember once it is committed."""
-        learned = Learned()
-        known = [self._registry.numbers(arrival.project_id, arrival.references) for arrival in arrivals]
-        unknown = [arrival for arrival, numbers in zip(arrivals, known, strict=True) if numbers is None]
-        if unknown:
-            await self._register(connection, unknown, learned)
-        numbered = [
-            (arrival, numbers or learned.numbers[arrival.project_id, arrival.references])
-            for arrival, numbers in zip(arrivals, known, strict=True)
-        ]
-        await self._describe(connection, numbered, learned)
-        rows = [pg.HEADER]
-        for arrival, numbers in numbered:
-            front = self._front(arrival, numbers, learned)
-            rows += (front, arrival.common, arrival.values)
-        rows.append(pg.TRAILER)
+    async def _insert(self, connection: AsyncConnection, arrivals: list[Arrival], learned: Learned) -> None:
+        """Register what is new and COPY the episodes; `learned` is what to remember once it is committed."""
+        places = {arrival.place for arrival in arrivals}
+        await self._register(connection, places, learned)
+        numbers = {place: cast(Numbers, self._numbers(place, learned)) for place in places}
+        await self._describe(connection, arrivals, numbers, learned)
+        fronts = {}
+        for place in places:
+            deployment = place.slug and (
+                learned.deployments.get(place.slug) or self._registry.find_deployment(place.slug)
+            )
+            fronts[place] = place.pack_front(numbers[place], deployment.id if deployment else None)
         async with connection.cursor().copy(COPY) as copy:
-            await copy.write(b"".join(rows))
-        return learned
+            await copy.write(b"".join(_rows(arrivals, fronts)))
 
-    def _front(self, arrival: Arrival, numbers: Numbers, learned: Learned) -> bytes:
-        deployment_id = None
-        if arrival.deployment is not None:
-            place = (arrival.project_id, arrival.deployment)
-            deployment = learned.deployments.get(place) or self._registry.deployment(*place)
-            assert deployment is not None  # noqa: S101 - described before
-            deployment_id = deployment.id
-        return pack_references(arrival.project_id, deployment_id, numbers)
-
-    async def _register(self, connection: AsyncConnection, arrivals: list[Arrival], learned: Learned) -> None:
-        """Numbers for every reference of these arrivals, made in one fixed order of tables."""
+    async def _register(self, connection: AsyncConnection, places: set[Place], learned: Learned) -> None:
+        """Numbers for every reference of these places, made in one fixed order of tables."""
         wanted: dict[tuple[int, Table], set[Key]] = {}
-        for arrival in arrivals:
-            for (_, table), key in zip(REFERENCES, arrival.references, strict=True):
-                if key is not None:
-                    wanted.setdefault((arrival.project_id, table), set()).add(key)
+        for place in places:
+            for entry in place.entries():
+                if self._registry.find(entry) is None:
+                    project_id, table, key = entry
+                    wanted.setdefault((project_id, table), set()).add(key)
         order = list(REGISTRY_COLUMNS)
-        ids: dict[tuple[int, Table, Key], int] = {}
         for project_id, table in sorted(wanted, key=lambda pair: (pair[0], order.index(pair[1]))):
             rows = {key: registry_row(table, key) for key in wanted[project_id, table]}
             unique = UNIQUE[table]
             found = await register(connection, project_id, table, {row[:unique]: row for row in rows.values()})
             for key, row in rows.items():
-                ids[project_id, table, key] = found[row[:unique]]
-        for arrival in arrivals:
-            learned.numbers[arrival.project_id, arrival.references] = tuple(
-                None if key is None else ids[arrival.project_id, table, key]
-                for (_, table), key in zip(REFERENCES, arrival.references, strict=True)
-            )
+                learned.ids[project_id, table, key] = found[row[:unique]]
 
     async def _describe(
-        self, connection: AsyncConnection, numbered: list[tuple[Arrival, Numbers]], learned: Learned
+        self,
+        connection: AsyncConnection,
+        arrivals: list[Arrival],
+        numbers: dict[Place, Numbers],
+        learned: Learned,
     ) -> None:
         """Register deployments, and update one only when a newer episode says something else of it."""
         changed: dict[int, dict[str, tuple[datetime, Description]]] = {}
-        for arrival, numbers in numbered:
-            slug = arrival.deployment
-            if slug is None:
+        for arrival in arrivals:
+            place = arrival.place
+            if place.slug is None:
                 continue
-            at = arrival.record.started_at
-            known = self._registry.deployment(arrival.project_id, slug)
-            if known is not None and at <= known.described_at:
+            known = self._registry.find_deployment(place.slug)
+            says = place.describe(numbers[place])
+            if known is not None and (arrival.started_at <= known.described_at or says == known.description):
                 continue
-            says = description(arrival, numbers)
-            if known is not None and says == known.description:
-                continue
-            newest = changed.setdefault(arrival.project_id, {})
-            if slug not in newest or at > newest[slug][0]:
-                newest[slug] = (at, says)
+            project_id, name = place.slug
+            newest = changed.setdefault(project_id, {})
+            if name not in newest or arrival.started_at > newest[name][0]:
+                newest[name] = (arrival.started_at, says)
         for project_id in sorted(changed):
             described = await describe_deployments(connection, project_id, changed[project_id])
-            for slug, deployment in described.items():
-                learned.deployments[project_id, slug] = deployment
+            for name, deployment in described.items():
+                learned.deployments[project_id, name] = deployment
 
 
-async def _probe(
-    connection: AsyncConnection, arrivals: Sequence[Arrival], statuses: list[Status]
-) -> list[Arrival]:
-    """Mark what is already stored or stands twice in this batch; return the rest in the order of its key."""
+async def _probe(connection: AsyncConnection, arrivals: Sequence[Arrival]) -> tuple[list[Status], list[Arrival]]:
+    """What is already stored or stands twice in this batch; and the rest in the order of its key."""
+    statuses: list[Status] = ["accepted"] * len(arrivals)
     places: dict[tuple[int, str], list[int]] = {}
     for index, arrival in enumerate(arrivals):
-        places.setdefault((arrival.project_id, arrival.id), []).append(index)
+        places.setdefault((arrival.place.project_id, arrival.id), []).append(index)
     for project_id, ids in _by_project(places).items():
-        cursor = await connection.execute(PROBE, {"p": project_id, "ids": ids}, prepare=True)
-        for id_, stored_hash, deleted in await cursor.fetchall():
+        for id_, stored_hash, deleted in await wire.known_episodes(connection, project_id, ids):
             for index in places.pop((project_id, id_)):
-                same = bytes(stored_hash) == arrivals[index].content_hash
+                same = stored_hash == arrivals[index].content_hash
                 statuses[index] = "deleted" if deleted else ("duplicate" if same else "conflict")
     for first, *repeats in places.values():
         for index in repeats:
             same = arrivals[first].content_hash == arrivals[index].content_hash
             statuses[index] = "duplicate" if same else "conflict"
-    return [arrivals[places[place][0]] for place in sorted(places)]
+    return statuses, [arrivals[places[place][0]] for place in sorted(places)]
+
+
+async def _copy_known(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
+    """Episodes of which everything is registered, and their work rows, in one exchange."""
+    fronts = cast(dict[Place, bytes], {arrival.place: arrival.place.front for arrival in arrivals})
+    work = [
+        LEAVE_WORK.format(project_id=project_id, ids=wire.quote_texts(connection, ids))
+        for project_id, ids in _ids(arrivals).items()
+    ]
+    await wire.copy_and_run(connection, COPY, _rows(arrivals, fronts), "; ".join(work))
+
+
+def _rows(arrivals: list[Arrival], fronts: dict[Place, bytes]) -> list[bytes]:
+    rows = [pg.HEADER]
+    for arrival in arrivals:
+        rows += (ROW_START, fronts[arrival.place], arrival.row)
+    rows.append(pg.TRAILER)
+    return rows
+
+
+def _ids(arrivals: list[Arrival]) -> dict[int, list[str]]:
+    return _by_project((arrival.place.project_id, arrival.id) for arrival in arrivals)
 
 
 def _by_project(places: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
@@ -295,11 +324,10 @@ def _by_project(places: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
 
 
 async def _leave_work(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
-    for project_id, ids in _by_project((arrival.project_id, arrival.id) for arrival in arrivals).items():
+    for project_id, ids in _ids(arrivals).items():
         await connection.execute(
             "INSERT INTO work (project_id, kind, episode_ids) VALUES (%s, 'fold', %s)",
             (project_id, ids),
-            prepare=True,
         )
 
 

@@ -1,237 +1,201 @@
-"""A checked episode on its way into the table: what it refers to, and its values in COPY format."""
+"""Checked episodes on their way into the table: what they refer to, their rows in COPY format, their hash.
+
+The hash says whether two episodes with one id are the same. It is over the bytes of the row without what the
+server adds, so equal content has equal hashes however its JSON was written. Hashes are stored: changing these
+columns, their order or how they are packed makes retries across an upgrade look like conflicts.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from functools import lru_cache
-from operator import itemgetter
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import astuple, replace
 
-from gapwatch.record import EpisodeRecord, VersionedName
+from gapwatch.record import EpisodeRecord, Failure
 from gapwatch.store import copy_format as pg
-from gapwatch.store.registry import Description, Key, Numbers, References, Table
+from gapwatch.store.numbers import NUMBER_COLUMNS, Alike, pack_numbers
+from gapwatch.store.places import COURSE_COLUMNS, PLACE_COLUMNS, Place, Places, given, json_colons
 
-T = TypeVar("T")
-
-# The columns of a COPY row: first the numbers that the registry gives, then the episode's own values.
-REFERENCES: tuple[tuple[str, Table], ...] = (
-    ("policy_id", "policies"),
-    ("task_id", "tasks"),
-    ("simulator_id", "simulators"),
-    ("robot_id", "robots"),
-    ("site_id", "sites"),
-    ("condition_set_id", "condition_sets"),
-    ("number_names_id", "name_sets"),
-    ("signal_names_id", "name_sets"),
-    ("metric_names_id", "name_sets"),
-    ("contract_id", "contracts"),
-)
-# What most episodes share with others comes in one piece that is packed once (`_pack_common`).
-COMMON = (
-    *("domain", "outcome", "stage", "session", "failure_phase", "failure_labels", "failure_category"),
-    *("violations", "interventions", "overrides", "clock_skew_s", "revision"),
-)
-VALUES = (
-    *("id", "started_at", "duration_s", "reward", "pair", "failure_note", "numbers", "signals", "metrics"),
-    *("embedding", "links", "provenance", "content_hash"),
-)
-COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), *COMMON, *VALUES)
+OWN_COLUMNS = ("pair", "failure_note", "embedding", "links", "provenance")
+ADDED_COLUMNS = ("content_hash", "clock_skew_s", "revision")
+COLUMNS = (*PLACE_COLUMNS, *COURSE_COLUMNS, *NUMBER_COLUMNS, *OWN_COLUMNS, *ADDED_COLUMNS)
 ROW_START = pg.row_start(len(COLUMNS))
+
+_OWN_FIELDS = ("pair", "embedding", "links", "provenance")
+_NOTHING_OWN = pg.NULL * len(OWN_COLUMNS)
+_FIRST = pg.float8(None) + pg.int4(1)
+_IDENTITY = 16
+_HASH = 16
 
 _json = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(slots=True)
-class Arrival:
-    """One episode to be stored. `references` are keys in the order of REFERENCES, None where not given."""
+class Arrival(Struct, gc=False):
+    """One episode to be stored."""
 
-    project_id: int
-    record: EpisodeRecord
+    id: str
+    started_at: datetime
+    place: Place
+    content: bytes
+    """What is hashed: the identity of the place, and the rest of the row up to the hash."""
     content_hash: bytes
-    references: References
-    common: bytes
-    values: bytes
-    clock_skew_s: float | None
+    added: bytes = _FIRST
+    """Clock skew and revision in COPY format."""
 
     @property
-    def id(self) -> str:
-        return self.record.id
-
-    @property
-    def deployment(self) -> str | None:
-        return given(self.record.deployment)
+    def row(self) -> bytes:
+        """All of the row behind the place's front."""
+        return self.content[_IDENTITY:] + pg.bytea(self.content_hash) + self.added
 
 
-def make_arrival(
-    project_id: int,
-    record: EpisodeRecord,
-    content_hash: bytes,
-    clock_skew_s: float | None = None,
-) -> Arrival:
-    """`clock_skew_s` is how far the sender's clock is ahead; its times are corrected by it."""
+def make_arrivals(
+    places: Places, project_id: int, records: Sequence[EpisodeRecord], clock_skew_s: float | None = None
+) -> tuple[list[Arrival], int]:
+    """The arrivals, and how many colons the JSON of these records has when no key stands there twice.
+
+    `clock_skew_s` is how far the sender's clock is ahead; its times are corrected by it. The hash is over the
+    time as it was sent, because the measured skew is another one with every retry.
+    """
+    arrivals, colons = _make(places, project_id, records)
     if clock_skew_s is not None:
-        record.started_at -= timedelta(seconds=clock_skew_s)
-    levels: list[tuple[str, str | bool]] = []
-    numbers: dict[str, float] = {}
-    for name, value in (given(record.conditions) or {}).items():
-        if isinstance(value, float):
-            numbers[name] = value
-        elif value is not None:
-            levels.append((name, value))
-    levels.sort()
-    number_names, number_values = _split("condition", numbers)
-    signal_names, signal_values = _split("signal", given(record.signals))
-    metric_names, metric_values = _split("metric", given(record.metrics))
-    contract = record.contract
-    references = (
-        (record.policy.name, record.policy.version),
-        (record.task,),
-        _versioned(record.simulator),
-        _single(record.robot),
-        _single(record.site),
-        tuple(levels) or None,
-        number_names,
-        signal_names,
-        metric_names,
-        (bytes(contract),) if isinstance(contract, Raw) else None,
-    )
-    return Arrival(
-        project_id,
-        record,
-        content_hash,
-        references,
-        _pack_common(*_common(record), clock_skew_s, 1),
-        _pack_values(record, number_values, signal_values, metric_values, content_hash),
-        clock_skew_s,
-    )
+        for record in records:
+            record.started_at -= timedelta(seconds=clock_skew_s)
+        corrected, _ = _make(places, project_id, records)
+        for arrival, sent in zip(corrected, arrivals, strict=True):
+            arrival.content_hash = sent.content_hash
+            arrival.added = pg.float8(clock_skew_s) + pg.int4(1)
+        return corrected, colons
+    return arrivals, colons
 
 
 def with_revision(arrival: Arrival, revision: int) -> Arrival:
-    common = _pack_common(*_common(arrival.record), arrival.clock_skew_s, revision)
-    return replace(arrival, common=common)
+    skew = arrival.added[: -len(pg.int4(1))]
+    return replace(arrival, added=skew + pg.int4(revision))
 
 
-def pack_references(project_id: int, deployment_id: int | None, numbers: Numbers) -> bytes:
-    """The front of a row: everything that the registry gave."""
-    return b"".join((ROW_START, pg.int4(project_id), pg.int4(deployment_id), *map(pg.int4, numbers)))
+def _make(  # noqa: PLR0915
+    places: Places, project_id: int, records: Sequence[EpisodeRecord]
+) -> tuple[list[Arrival], int]:
+    """One long loop on purpose: each call in it would be paid by every episode."""
+    find_place, find_course = places.find_place, places.find_course
+    find_conditions, find_signals, find_metrics = places.find_conditions, places.find_signals, places.find_metrics
+    # The keys of id and time, and the two colons of a time.
+    colons = 4 * len(records)
+    groups: dict[tuple[Any, ...], Alike] = {}
+    numbers: list[bytes] = [b""] * len(records)
+    parts: list[tuple[str, datetime, Place, bytes, bytes]] = []
+    for index, record in enumerate(records):
+        # fmt: off
+        (id_, domain, policy, task, started_at, outcome, deployment, robot, site, simulator, stage, duration_s,
+         reward, metrics, conditions, signals, failure, safety, session, pair, contract, embedding, links,
+         provenance) = astuple(record)
+        # fmt: on
+        levels: tuple[Any, ...] = ()
+        values: tuple[float, ...] = ()
+        if conditions:
+            shape = (*conditions, *map(type, conditions.values()))
+            names = find_conditions(shape) or places.condition_names(shape)
+            levels, values = names.take_levels(conditions), names.take_numbers(conditions)
+        else:
+            names = _nothing(conditions)
+        if signals:
+            given_names = tuple(signals)
+            signal_names = find_signals(given_names) or places.name_set("signal", given_names)
+        else:
+            signal_names = _nothing(signals)
+        if metrics:
+            given_names = tuple(metrics)
+            metric_names = find_metrics(given_names) or places.name_set("metric", given_names)
+        else:
+            metric_names = _nothing(metrics)
+        if contract is not UNSET:
+            contract = bytes(contract)
+        # fmt: off
+        key = (project_id, domain, policy, task, deployment, robot, site, simulator, stage, names, levels,
+               signal_names, metric_names, contract)
+        # fmt: on
+        place = find_place(key) or places.make_place(key, project_id, record)
+        own = _NOTHING_OWN
+        if not (pair is links is provenance is embedding is UNSET) or (failure and failure.note is not UNSET):
+            places.rules.check_own(record)
+            own, failure, own_colons = _pack_own(record)
+            colons += own_colons
+        told = (outcome, session, failure, safety)
+        course = find_course(told) or places.make_course(told, record, failure)
+        colons += place.colons + course.colons
+        if type(duration_s) is float and type(reward) is float and id_.isascii():
+            colons += 2
+            width = (place.numbers, place.signals, place.metrics, len(id_))
+            group = groups.get(width)
+            if group is None:
+                group = groups[width] = Alike(width[:3])
+            group.indexes.append(index)
+            group.ids.append(id_)
+            group.times.append(started_at)
+            flat = group.numbers
+            flat += (duration_s, reward)
+            flat += values
+            if signals:
+                flat += signals.values()
+            if metrics:
+                flat += metrics.values()
+        else:
+            colons += (duration_s is not UNSET) + (reward is not UNSET)
+            numbers[index] = _pack_alone(record, place, values)
+        parts.append((id_, started_at, place, course.packed, own))
+    for group in groups.values():
+        for index, packed in zip(group.indexes, group.pack(), strict=True):
+            numbers[index] = packed
+    colons += "".join([part[0] for part in parts]).count(":")
+    arrivals = []
+    for (id_, started_at, place, course_packed, own), own_numbers in zip(parts, numbers, strict=True):
+        content = b"".join((place.identity, course_packed, own_numbers, own))
+        arrivals.append(Arrival(id_, started_at, place, content, sha256(content).digest()[:_HASH]))
+    return arrivals, colons
 
 
-def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
-    """The database row of a registry key: names as they are, sets and contracts with their hash."""
-    if table == "condition_sets":
-        body = _json(dict(key))
-        return _digest(body), body.decode()
-    if table == "name_sets":
-        kind, *names = key
-        return _digest(_json(list(key))), kind, names
-    if table == "contracts":
-        return _digest(key[0]), key[0].decode()
-    return key
+def _nothing(value: Any) -> Any:
+    """Absent, null and empty say the same, in JSON of different lengths."""
+    return () if value == {} else value
 
 
-def description(arrival: Arrival, numbers: Numbers) -> Description:
-    policy_id, task_id = cast(int, numbers[0]), cast(int, numbers[1])
-    return Description(policy_id, task_id, numbers[4], given(arrival.record.stage))
+def _pack_alone(record: EpisodeRecord, place: Place, values: tuple[float, ...]) -> bytes:
+    maps = (values, tuple((given(record.signals) or {}).values()), tuple((given(record.metrics) or {}).values()))
+    sets = (place.numbers, place.signals, place.metrics)
+    return pack_numbers(record.id, record.started_at, given(record.duration_s), given(record.reward), sets, maps)
 
 
-def given(value: T | None | UnsetType) -> T | None:
-    return None if value is UNSET else value
-
-
-def _versioned(value: VersionedName | None | UnsetType) -> Key | None:
-    return (value.name, value.version) if isinstance(value, VersionedName) else None
-
-
-def _single(value: str | None | UnsetType) -> Key | None:
-    return (value,) if isinstance(value, str) else None
-
-
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=16).digest()
-
-
-@lru_cache(maxsize=500)
-def _name_set(kind: str, names: tuple[str, ...]) -> tuple[Key, Callable[[dict[str, float]], Any]]:
-    """The registry's key for a set of names, and what takes the values out in the order of that key."""
-    ordered = sorted(names)
-    return (kind, *ordered), itemgetter(*ordered)
-
-
-def _split(kind: str, numbers: dict[str, float] | None) -> tuple[Key | None, Sequence[float] | None]:
-    """Names in order, and the values in that order: equal sets of names are stored once."""
-    if not numbers:
-        return None, None
-    key, take = _name_set(kind, tuple(numbers))
-    values = take(numbers)
-    return key, values if len(numbers) > 1 else (values,)
-
-
-def _common(record: EpisodeRecord) -> tuple[Any, ...]:
-    failure, safety = given(record.failure), given(record.safety)
-    labels = given(failure.labels) if failure else None
-    return (
-        record.domain,
-        record.outcome,
-        given(record.stage),
-        given(record.session),
-        given(failure.phase) if failure else None,
-        None if labels is None else tuple(labels),
-        given(failure.category) if failure else None,
-        given(safety.violations) if safety else None,
-        given(safety.interventions) if safety else None,
-        given(safety.overrides) if safety else None,
-    )
-
-
-@lru_cache(maxsize=2000)
-def _pack_common(
-    domain: str,
-    outcome: str,
-    stage: str | None,
-    session: str | None,
-    phase: str | None,
-    labels: tuple[str, ...] | None,
-    category: str | None,
-    violations: int | None,
-    interventions: int | None,
-    overrides: int | None,
-    clock_skew_s: float | None,
-    revision: int,
-) -> bytes:
-    texts = b"".join(map(pg.text, (domain, outcome, stage, session, phase)))
-    failure = pg.text_array(labels) + pg.text(category)
-    safety = b"".join(map(pg.int4, (violations, interventions, overrides)))
-    return texts + failure + safety + pg.float8(clock_skew_s) + pg.int4(revision)
-
-
-def _pack_values(
-    record: EpisodeRecord,
-    numbers: Sequence[float] | None,
-    signals: Sequence[float] | None,
-    metrics: Sequence[float] | None,
-    content_hash: bytes,
-) -> bytes:
+def _pack_own(record: EpisodeRecord) -> tuple[bytes, Failure | None | UnsetType, int]:
+    """What only this episode says; the failure without its note, which is part of that; and the colons in it."""
+    failure, note = record.failure, None
+    told = {name: value for name in _OWN_FIELDS if (value := getattr(record, name)) is not UNSET}
+    colons = json_colons(told)
+    if isinstance(failure, Failure) and failure.note is not UNSET:
+        note = failure.note
+        failure = replace(failure, note=UNSET)
+        colons += json_colons({"note": note})
     links, provenance = given(record.links), given(record.provenance)
-    return b"".join(
+    packed = b"".join(
         (
-            pg.text(record.id),
-            pg.timestamptz(record.started_at),
-            pg.float8(given(record.duration_s)),
-            pg.float8(given(record.reward)),
             pg.text(given(record.pair)),
-            pg.text(given(record.failure.note)) if record.failure else pg.NULL,
-            pg.float8_array(numbers),
-            pg.float8_array(signals),
-            pg.float8_array(metrics),
+            pg.text(note),
             pg.float8_array(given(record.embedding)),
             pg.jsonb(_json(links)) if links else pg.NULL,
-            pg.jsonb(_json(provenance)) if provenance else pg.NULL,
-            pg.bytea(content_hash),
+            pg.jsonb(_json(_plain(provenance))) if provenance else pg.NULL,
         )
     )
+    return packed, failure, colons
+
+
+def _plain(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Without nulls, and without −0.0."""
+    return {
+        name: value + 0.0 if isinstance(value, float) else value
+        for name, value in provenance.items()
+        if value is not None
+    }

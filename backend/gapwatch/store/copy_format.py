@@ -6,8 +6,8 @@ the measurement. The format is stable and documented ("COPY: Binary Format").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from struct import Struct, pack
 
@@ -22,8 +22,12 @@ _int8 = Struct(">iq").pack
 _float8 = Struct(">id").pack
 _length = Struct(">i").pack
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _FLOAT8_OID = 701
 _TEXT_OID = 25
+_PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
+# Arrays up to this length are packed by a format kept for their length; longer ones (embeddings) by numpy.
+LONGEST_KEPT = 256
 
 
 def row_start(columns: int) -> bytes:
@@ -36,12 +40,17 @@ def int4(value: int | None) -> bytes:
 
 
 def float8(value: float | None) -> bytes:
-    return NULL if value is None else _float8(8, value)
+    """−0.0 is written as 0.0."""
+    return NULL if value is None else _float8(8, value + 0.0)
+
+
+def microseconds(value: datetime) -> int:
+    """A time as Postgres counts it."""
+    return (value - _EPOCH) // _MICROSECOND
 
 
 def timestamptz(value: datetime) -> bytes:
-    since = value - _EPOCH
-    return _int8(8, (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds)
+    return _int8(8, microseconds(value))
 
 
 def text(value: str | None) -> bytes:
@@ -59,9 +68,27 @@ def jsonb(encoded: bytes | None) -> bytes:
     return NULL if encoded is None else _length(len(encoded) + 1) + b"\x01" + encoded
 
 
-# Arrays up to this length are packed by a format kept for their length; longer ones (embeddings) by numpy.
-LONGEST_KEPT = 256
-_PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
+def float8_array_head(count: int) -> tuple[int, ...]:
+    """What stands before the elements: length, dimensions, no nulls, type, count, lower bound."""
+    return (20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1)
+
+
+def float8_array(values: Sequence[float] | None) -> bytes:
+    """−0.0 is written as 0.0."""
+    if values is None:
+        return NULL
+    count = len(values)
+    if count == 0:
+        return pack(">iiii", 12, 0, 0, _FLOAT8_OID)
+    head = float8_array_head(count)
+    if count > LONGEST_KEPT:
+        pairs = np.empty(count, _PAIR)
+        pairs["length"], pairs["value"] = 8, values
+        pairs["value"] += 0.0
+        return pack(">6i", *head) + pairs.tobytes()
+    interleaved: list[float] = [8] * (2 * count)
+    interleaved[1::2] = [value + 0.0 for value in values]
+    return _float8_array_format(count).pack(*head, *interleaved)
 
 
 @lru_cache(maxsize=LONGEST_KEPT)
@@ -69,26 +96,11 @@ def _float8_array_format(count: int) -> Struct:
     return Struct(">6i" + "id" * count)
 
 
-def float8_array(values: Sequence[float] | None) -> bytes:
+def text_array(values: Iterable[str] | None) -> bytes:
     if values is None:
         return NULL
-    count = len(values)
-    if count == 0:
-        return pack(">iiii", 12, 0, 0, _FLOAT8_OID)
-    head = (20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1)
-    if count > LONGEST_KEPT:
-        pairs = np.empty(count, _PAIR)
-        pairs["length"], pairs["value"] = 8, values
-        return pack(">6i", *head) + pairs.tobytes()
-    interleaved: list[float] = [8] * (2 * count)
-    interleaved[1::2] = values
-    return _float8_array_format(count).pack(*head, *interleaved)
-
-
-def text_array(values: Sequence[str] | None) -> bytes:
-    if values is None:
-        return NULL
-    if not values:
+    packed = list(map(text, values))
+    if not packed:
         return pack(">iiii", 12, 0, 0, _TEXT_OID)
-    body = b"".join(map(text, values))
-    return pack(">6i", 20 + len(body), 1, 0, _TEXT_OID, len(values), 1) + body
+    body = b"".join(packed)
+    return pack(">6i", 20 + len(body), 1, 0, _TEXT_OID, len(packed), 1) + body

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from psycopg import AsyncConnection, sql
 
@@ -33,14 +33,16 @@ COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
     "tasks": (("name", "text"),),
 }
 UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
-# A process remembers so many sets of references, none longer than so many letters: memory stays bounded
-# whatever is sent. What is not remembered is asked for again.
-MOST_REMEMBERED = 10_000
+# A process remembers so many of each, and no entry with more letters than this: memory stays bounded whatever
+# is sent. What is not remembered is asked for again.
+MOST_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 4000
 
+Entry: TypeAlias = tuple[int, Table, Key]
+Slug: TypeAlias = tuple[int, str]
 
-@dataclass(frozen=True)
-class Description:
+
+class Description(NamedTuple):
     """What a deployment's newest episode says of it."""
 
     policy_id: int
@@ -60,42 +62,33 @@ class KnownDeployment:
 class Learned:
     """What one transaction registered: true once it is committed."""
 
-    numbers: dict[tuple[int, References], Numbers] = field(default_factory=dict)
-    deployments: dict[tuple[int, str], KnownDeployment] = field(default_factory=dict)
+    ids: dict[Entry, int] = field(default_factory=dict)
+    deployments: dict[Slug, KnownDeployment] = field(default_factory=dict)
 
 
 class Registry:
-    """What one process knows to be committed: the numbers of whole sets of references, and deployments.
-
-    Remembered by the set, because episodes of one robot refer to the same things again and again: one look-up
-    instead of ten.
-    """
+    """What one process knows to be committed."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[int, References], Numbers] = {}
-        self._deployments: dict[tuple[int, str], KnownDeployment] = {}
-
-    def numbers(self, project_id: int, references: References) -> Numbers | None:
-        return self._numbers.get((project_id, references))
-
-    def deployment(self, project_id: int, slug: str) -> KnownDeployment | None:
-        return self._deployments.get((project_id, slug))
+        self._ids: dict[Entry, int] = {}
+        self._deployments: dict[Slug, KnownDeployment] = {}
+        self.find = self._ids.get
+        self.find_deployment = self._deployments.get
 
     def remember(self, learned: Learned) -> None:
-        if len(self._numbers) > MOST_REMEMBERED:
-            self._numbers.clear()
-        if len(self._deployments) > MOST_REMEMBERED:
-            self._deployments.clear()
-        for place, numbers in learned.numbers.items():
-            if _letters(place[1]) <= LONGEST_REMEMBERED:
-                self._numbers[place] = numbers
-        self._deployments |= learned.deployments
+        for known in (self._ids, self._deployments):
+            if len(known) > MOST_REMEMBERED:
+                known.clear()
+        self._deployments.update(learned.deployments)
+        for entry, number in learned.ids.items():
+            if letters(entry[2]) <= LONGEST_REMEMBERED:
+                self._ids[entry] = number
 
 
-def _letters(value: Any) -> int:
-    """How much text a set of references holds."""
+def letters(value: Any) -> int:
+    """How much text a key holds."""
     if isinstance(value, tuple):
-        return sum(map(_letters, value))
+        return sum(map(letters, value))
     return len(value) if isinstance(value, str | bytes) else 0
 
 
