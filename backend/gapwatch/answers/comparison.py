@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
 from gapwatch.answers.contracts import ContractPair, pair_contracts
-from gapwatch.answers.half import Half
+from gapwatch.answers.half import Half, Reading
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
 from gapwatch.store import directory, sides
 from gapwatch.store.database import Connection
-from gapwatch.store.directory import Deployment
+from gapwatch.store.directory import Deployment, Surroundings
 from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope
 from gapwatch.taxonomy import Taxonomy
 
@@ -46,11 +46,19 @@ class Subject:
 class Comparison:
     """Everything is read lazily and once. Half a dozen answers from one object cost no more than their parts."""
 
-    def __init__(self, connection: Connection, project_id: int, subject: Subject, question: Question) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        project_id: int,
+        subject: Subject,
+        question: Question,
+        around: Surroundings | None = None,
+    ) -> None:
         self.connection = connection
         self.project_id = project_id
         self.subject = subject
         self.question = question
+        self._around = around
         self._made: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
@@ -61,34 +69,49 @@ class Comparison:
         return made
 
     @cached_property
+    def around(self) -> Surroundings:
+        if self._around is not None:
+            return self._around
+        return directory.surroundings(self.connection, self.project_id, self.subject.policy)
+
+    @property
     def options(self) -> Mapping[str, Any]:
-        return directory.project_options(self.connection, self.project_id)
+        return self.around.options
+
+    @property
+    def versions(self) -> Mapping[int, str]:
+        """Of the policy, oldest first."""
+        return self.around.versions
+
+    @property
+    def pooled(self) -> Mapping[str, int]:
+        """Conditions that are not counted apart, and how many levels they had."""
+        return self.around.pooled
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
         return Taxonomy(self.options.get("taxonomy"))
 
     @cached_property
-    def simulators(self) -> Mapping[int, tuple[str, str]]:
-        return directory.simulators(self.connection, self.project_id)
+    def _cells(self) -> list[list[CellCount]]:
+        """Of real in the window, of sim over all time, and of sim in the window.
 
-    @cached_property
-    def real(self) -> Half:
-        source = self.subject.deployment_id
-        scope = self.subject.scope("real", None if source is None else (source,))
+        All time, because the choice of a baseline must not depend on the window that is looked at.
+        """
         window = self.question.window
-        counted = sides.cell_counts(self.connection, self.project_id, scope, window)
-        return Half(self.connection, self.project_id, scope, window, self.question.wanted, counted)
+        sim = self.subject.scope("sim")
+        asked = [(self._real_scope, window), (sim, ALL_TIME)] + ([(sim, window)] if window != ALL_TIME else [])
+        return sides.each_cell_counts(self.connection, self.project_id, asked)
 
-    @cached_property
-    def _all_sim(self) -> list[CellCount]:
-        """All time, because the choice of a baseline must not depend on the window that is looked at."""
-        return sides.cell_counts(self.connection, self.project_id, self.subject.scope("sim"), ALL_TIME)
+    @property
+    def _real_scope(self) -> Scope:
+        source = self.subject.deployment_id
+        return self.subject.scope("real", None if source is None else (source,))
 
     @cached_property
     def _sizes(self) -> dict[int, int]:
         sizes: dict[int, int] = {}
-        for cell in self._all_sim:
+        for cell in self._cells[1]:
             sizes[cell.source_id] = sizes.get(cell.source_id, 0) + cell.successes + cell.failures
         return sizes
 
@@ -96,28 +119,40 @@ class Comparison:
     def _choice(self) -> Choice | None:
         """None where no simulator has episodes, or the named one has none."""
         named, pinned = self.question.simulators, self.subject.pinned_simulator_id
-        return choose(self._sizes, self.simulators, named, pinned)
+        return choose(self._sizes, self.around.simulators, named, pinned)
 
     @cached_property
+    def _halves(self) -> tuple[Half, Half]:
+        real = Half(self._real_scope, self.question.window, self.question.wanted, self._cells[0])
+        sim = self._sim_half()
+        Reading(self.connection, self.project_id, (sim, real))
+        return sim, real
+
+    @property
     def sim(self) -> Half:
+        return self._halves[0]
+
+    @property
+    def real(self) -> Half:
+        return self._halves[1]
+
+    def _sim_half(self) -> Half:
         if self._choice is None:
-            scope = self.subject.scope("sim", ())
-            return Half(self.connection, self.project_id, scope, ALL_TIME, self.question.wanted, ())
+            return Half(self.subject.scope("sim", ()), ALL_TIME, self.question.wanted, ())
         scope = self.subject.scope("sim", (self._choice.simulator_id,))
-        counted = [cell for cell in self._all_sim if cell.source_id == self._choice.simulator_id]
+        counted, *within = (
+            [cell for cell in cells if cell.source_id == self._choice.simulator_id] for cells in self._cells[1:]
+        )
         window = ALL_TIME
-        if self.question.window != ALL_TIME:
-            within = sides.cell_counts(self.connection, self.project_id, scope, self.question.window)
-            if any(cell.successes + cell.failures for cell in within):
-                counted, window = within, self.question.window
-        wanted = on_sim(self.question.wanted, (cell.cell for cell in counted))
-        return Half(self.connection, self.project_id, scope, window, wanted, counted)
+        if within and any(cell.successes + cell.failures for cell in within[0]):
+            counted, window = within[0], self.question.window
+        return Half(scope, window, on_sim(self.question.wanted, (cell.cell for cell in counted)), counted)
 
     @cached_property
     def baseline(self) -> Baseline | None:
         if self._choice is None:
             return None
-        name, version = self.simulators[self._choice.simulator_id]
+        name, version = self.around.simulators[self._choice.simulator_id]
         others = sorted(((n, i) for i, n in self._sizes.items() if n), key=lambda pair: (-pair[0], pair[1]))
         span = None if self.sim.window == ALL_TIME else Span(self.sim.window.since, self.sim.window.until)
         return Baseline(
@@ -126,7 +161,9 @@ class Comparison:
             self._choice.why,
             self.sim.n,
             span,
-            tuple(SimulatorCount(*self.simulators[i], n) for n, i in others if i != self._choice.simulator_id),
+            tuple(
+                SimulatorCount(*self.around.simulators[i], n) for n, i in others if i != self._choice.simulator_id
+            ),
         )
 
     @cached_property
@@ -147,10 +184,6 @@ class Comparison:
             self.question.wanted,
             MOST_PAIRS,
         )
-
-    @cached_property
-    def pooled(self) -> dict[str, int]:
-        return dict(sides.pooled_conditions(self.connection, self.project_id))
 
     @cached_property
     def warnings(self) -> tuple[Caution, ...]:
@@ -211,9 +244,10 @@ class Comparison:
 
 def compare_deployment(connection: Connection, project_id: int, slug: str, question: Question) -> Comparison:
     """A deployment's episodes of its current policy version and task, beside their baseline."""
-    found = directory.find_deployment(connection, project_id, slug)
-    if found is None:
+    known = directory.find_subject(connection, project_id, slug)
+    if known is None:
         raise NotFound("There is no deployment with this name.")
+    found, around = known
     subject = Subject(
         found.policy_id,
         found.policy,
@@ -225,7 +259,7 @@ def compare_deployment(connection: Connection, project_id: int, slug: str, quest
         found.pinned_simulator_id,
         found,
     )
-    return Comparison(connection, project_id, subject, question)
+    return Comparison(connection, project_id, subject, question, around)
 
 
 def compare_policy(
@@ -236,9 +270,8 @@ def compare_policy(
     Without a version: the newest that has run on a robot, else the newest. Versions are never mixed: zero-shot and
     fine-tuned stay apart.
     """
-    known = directory.policies(connection, project_id, name)
-    if version is not None:
-        known = {policy_id: word for policy_id, word in known.items() if word == version}
+    around = directory.surroundings(connection, project_id, name)
+    known = {i: word for i, word in around.versions.items() if version in (None, word)}
     if not known:
         raise NotFound("There is no policy with this name and version.")
     chosen = max(known)
@@ -246,7 +279,7 @@ def compare_policy(
         scope = Scope("real", tuple(known))
         counts = sides.bucket_counts(connection, project_id, scope, ALL_TIME, "month")
         chosen = max((count.policy_id for count in counts), default=chosen)
-    return Comparison(connection, project_id, Subject(chosen, name, known[chosen]), question)
+    return Comparison(connection, project_id, Subject(chosen, name, known[chosen]), question, around)
 
 
 def _people(given: CellFilter, kept: CellFilter) -> list[tuple[str, frozenset[str], frozenset[str]]]:

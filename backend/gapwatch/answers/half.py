@@ -1,10 +1,13 @@
-"""One side of a comparison: its cells at once, everything else when an answer first needs it."""
+"""The two sides of a comparison: their cells at once, everything else when an answer first needs it.
+
+What one side needs the other does too, so both are read in one query.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 from gapwatch.answers.sittings import Sitting, with_sessions
 from gapwatch.statistics import drops
@@ -14,6 +17,7 @@ from gapwatch.store.sides import (
     CellCount,
     CellFilter,
     ContractCount,
+    FailedAsked,
     FailedRow,
     FailureCount,
     Scope,
@@ -22,6 +26,7 @@ from gapwatch.store.sides import (
     Window,
 )
 
+T = TypeVar("T")
 Values = Mapping[str, Mapping[Literal["success", "failure"], ValueRollup]]
 
 # Of more failures, signals are those of a sample; what was said of them is known of all.
@@ -32,19 +37,9 @@ MOST_SAMPLED = 2000
 
 
 class Half:
-    """`counted` are the cells of the scope in the window, before the filter."""
+    """One side. `counted` are the cells of the scope in the window, before the filter."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        project_id: int,
-        scope: Scope,
-        window: Window,
-        wanted: CellFilter,
-        counted: Iterable[CellCount],
-    ) -> None:
-        self._connection = connection
-        self._project_id = project_id
+    def __init__(self, scope: Scope, window: Window, wanted: CellFilter, counted: Iterable[CellCount]) -> None:
         self.scope, self.window, self.wanted = scope, window, wanted
         everything = list(counted)
         self.n_unfiltered = sum(c.successes + c.failures for c in everything)
@@ -53,6 +48,7 @@ class Half:
         self.failures = sum(c.failures for c in self.cells)
         self.aborted = sum(c.aborted for c in self.cells)
         self.abandoned = sum(c.abandoned for c in self.cells)
+        self.read: Reading
 
     @property
     def n(self) -> int:
@@ -64,14 +60,9 @@ class Half:
         """Metrics and signals are those of the newest matching episodes, not of all."""
         return not self.wanted.is_open
 
-    @cached_property
-    def sessions(self) -> list[SessionCount]:
-        if not self.n:
-            return []
-        wanted = None if self.wanted.is_open else self.wanted
-        return sides.session_counts(
-            self._connection, self._project_id, self.scope, self.window, wanted, MOST_SESSIONS
-        )
+    @property
+    def sessions(self) -> Sequence[SessionCount]:
+        return self.read.sessions.get(self, ())
 
     @cached_property
     def sitting(self) -> Sitting:
@@ -84,45 +75,100 @@ class Half:
     def side(self) -> drops.Side:
         return self.sitting.side
 
-    @cached_property
-    def contracts(self) -> list[ContractCount]:
-        if not self.n_unfiltered:
-            return []
-        return sides.contract_counts(self._connection, self._project_id, self.scope, self.window)
+    @property
+    def contracts(self) -> Sequence[ContractCount]:
+        return self.read.contracts.get(self, ())
+
+    @property
+    def failed(self) -> Sequence[FailedRow]:
+        return self.read.failed.get(self, ())
 
     @cached_property
-    def failed(self) -> list[FailedRow]:
-        if not self.failures:
-            return []
-        return sides.failed_episodes(
-            self._connection,
-            self._project_id,
-            self.scope,
-            self.window,
-            self.wanted,
-            MOST_FAILED[self.scope.domain],
+    def failure_counts(self) -> Sequence[FailureCount]:
+        return [c for c in self.read.failure_counts.get(self, ()) if self.wanted.matches(c.cell)]
+
+    @property
+    def metrics(self) -> Values:
+        return self.read.metrics.get(self, {})
+
+    @property
+    def signals(self) -> Values:
+        return self.read.signals.get(self, {})
+
+
+class Reading:
+    """What both sides hold beside their cells, each kind read once; a side that has none of it is not asked."""
+
+    def __init__(self, connection: Connection, project_id: int, halves: Sequence[Half]) -> None:
+        self._connection, self._project_id = connection, project_id
+        self._halves = halves
+        for half in halves:
+            half.read = self
+
+    @cached_property
+    def sessions(self) -> dict[Half, list[SessionCount]]:
+        return self._of(
+            lambda half: half.n,
+            lambda halves: sides.each_session_counts(
+                self._connection, self._project_id, [(h.scope, h.window, h.wanted) for h in halves], MOST_SESSIONS
+            ),
         )
 
     @cached_property
-    def failure_counts(self) -> list[FailureCount]:
-        if not self.failures:
-            return []
-        found = sides.failure_counts(self._connection, self._project_id, self.scope, self.window)
-        return [count for count in found if self.wanted.matches(count.cell)]
+    def contracts(self) -> dict[Half, list[ContractCount]]:
+        return self._of(
+            lambda half: half.n_unfiltered,
+            lambda halves: sides.each_contract_counts(
+                self._connection, self._project_id, [(h.scope, h.window) for h in halves]
+            ),
+        )
 
     @cached_property
-    def metrics(self) -> Values:
+    def failed(self) -> dict[Half, list[FailedRow]]:
+        return self._of(
+            lambda half: half.failures,
+            lambda halves: sides.each_failed_episodes(
+                self._connection,
+                self._project_id,
+                [
+                    FailedAsked(h.scope, h.window, h.wanted, MOST_FAILED[h.scope.domain], h.failures)
+                    for h in halves
+                ],
+            ),
+        )
+
+    @cached_property
+    def failure_counts(self) -> dict[Half, list[FailureCount]]:
+        return self._of(
+            lambda half: half.failures,
+            lambda halves: sides.each_failure_counts(
+                self._connection, self._project_id, [(h.scope, h.window) for h in halves]
+            ),
+        )
+
+    @cached_property
+    def metrics(self) -> dict[Half, Values]:
         return self._values("metric")
 
     @cached_property
-    def signals(self) -> Values:
+    def signals(self) -> dict[Half, Values]:
         return self._values("signal")
 
-    def _values(self, kind: Literal["metric", "signal"]) -> Values:
-        if not self.n:
-            return {}
-        if self.wanted.is_open:
-            return sides.value_rollups(self._connection, self._project_id, self.scope, self.window, kind)
-        return sides.sampled_values(
-            self._connection, self._project_id, self.scope, self.window, kind, self.wanted, MOST_SAMPLED
+    def _values(self, kind: Literal["metric", "signal"]) -> dict[Half, Values]:
+        """From the rollups; with a filter from the newest episodes that match it."""
+        found: dict[Half, Values] = self._of(
+            lambda half: half.n if half.wanted.is_open else 0,
+            lambda halves: sides.each_value_rollups(
+                self._connection, self._project_id, [(h.scope, h.window) for h in halves], kind
+            ),
         )
+        for half in self._halves:
+            if half.n and not half.wanted.is_open:
+                found[half] = sides.sampled_values(
+                    self._connection, self._project_id, half.scope, half.window, kind, half.wanted, MOST_SAMPLED
+                )
+        return found
+
+    def _of(self, has: Callable[[Half], int], read: Callable[[Sequence[Half]], Sequence[T]]) -> dict[Half, T]:
+        asked = [half for half in self._halves if has(half)]
+        return dict(zip(asked, read(asked), strict=True)) if asked else {}

@@ -9,7 +9,7 @@ from datetime import date
 from gapwatch.answers.answer import Answer
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.days import onset_of
-from gapwatch.store import directory, sides
+from gapwatch.store import sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class OnsetAnswer(Answer):
 
 def answer_onset(comparison: Comparison) -> OnsetAnswer:
     """Over all versions of the policy that ran the task here, because a release is one of the explanations."""
-    sim, real, subject = comparison.sim, comparison.real, comparison.subject
-    versions = directory.policies(comparison.connection, comparison.project_id, subject.policy)
+    sim, real = comparison.sim, comparison.real
+    versions = comparison.versions
     scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
     buckets = sides.bucket_counts(
         comparison.connection, comparison.project_id, scope, real.window, "day", by_cell=True

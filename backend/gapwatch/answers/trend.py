@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -13,7 +14,7 @@ from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.question import Tier
 from gapwatch.errors import Fault, Invalid
 from gapwatch.statistics.rates import wilson
-from gapwatch.store import directory, sides
+from gapwatch.store import sides
 from gapwatch.store.sides import BucketCount, Window
 
 # So many steps are still readable as a line.
@@ -60,7 +61,7 @@ class TrendAnswer(Answer):
 
 
 def answer_trend(comparison: Comparison) -> TrendAnswer:
-    real, subject, question = comparison.real, comparison.subject, comparison.question
+    real, question = comparison.real, comparison.question
     filtered = not question.wanted.is_open
     asked = question.tier
     if asked == "hour" and filtered:
@@ -71,7 +72,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
     if tier == "hour":
         until = window.until or question.now
         window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
-    versions = directory.policies(comparison.connection, comparison.project_id, subject.policy)
+    versions = comparison.versions
     scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
     buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
     kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
@@ -100,7 +101,7 @@ def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
 
 
 def _steps(
-    comparison: Comparison, buckets: list[BucketCount], versions: dict[int, str], *, by_month: bool
+    comparison: Comparison, buckets: list[BucketCount], versions: Mapping[int, str], *, by_month: bool
 ) -> tuple[Step, ...]:
     sim = comparison.sim
     base = sim.successes / sim.n if sim.n else None
@@ -134,7 +135,7 @@ def _steps(
 
 
 def _changes(
-    comparison: Comparison, buckets: list[BucketCount], versions: dict[int, str]
+    comparison: Comparison, buckets: list[BucketCount], versions: Mapping[int, str]
 ) -> tuple[ChangePoint, ...]:
     found, _ = onset_of(buckets, versions, comparison.sim.successes, comparison.sim.n)
     if found.change_day is None or found.verdict not in ("step_change", "release_regression"):
