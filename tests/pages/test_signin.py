@@ -1,6 +1,8 @@
 import httpx
 import pytest
 
+from parts import signed_in
+
 
 @pytest.fixture
 def browser(service):
@@ -74,3 +76,82 @@ def test_static_files_may_be_kept_for_ever(browser):
     answer = browser.get(address)
     assert answer.status_code == 200
     assert "immutable" in answer.headers["cache-control"]
+
+
+def test_guessing_at_an_account_is_stopped_and_says_how_long(browser, person):
+    for _ in range(10):
+        assert browser.post("/sign-in", data=person | {"password": "guess"}).status_code == 401
+    refused = browser.post("/sign-in", data=person | {"password": "guess"})
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "900"
+    # The right password does not get through either, or guessing would go on.
+    assert browser.post("/sign-in", data=person).status_code == 429
+
+
+def test_an_unknown_account_is_stopped_alike(browser, project):
+    nobody = {"email": f"nobody-{project.slug}@example.com", "password": "guess"}
+    for _ in range(10):
+        assert browser.post("/sign-in", data=nobody).status_code == 401
+    assert browser.post("/sign-in", data=nobody).status_code == 429
+
+
+def test_the_right_password_forgives_earlier_failures(browser, person):
+    for _ in range(3):
+        for _ in range(8):
+            assert browser.post("/sign-in", data=person | {"password": "guess"}).status_code == 401
+        assert browser.post("/sign-in", data=person).status_code == 200
+
+
+def test_what_was_typed_as_an_address_is_not_kept_in_clear(browser, project):
+    typed = f"my-secret-{project.slug}"
+    browser.post("/sign-in", data={"email": typed, "password": "x"})
+    assert project.value("SELECT count(*) FROM sign_in_attempts") > 0
+    found = project.rows("SELECT encode(subject, 'escape') FROM sign_in_attempts")
+    assert all(typed not in row[0] for row in found)
+
+
+@pytest.mark.parametrize(
+    "change", ["seen_at = now() - interval '15 days'", "created_at = now() - interval '91 days'"]
+)
+def test_a_session_that_is_idle_or_old_is_over(browser, person, project, change):
+    browser.post("/sign-in", data=person)
+    assert browser.get("/").url.path == "/"
+    project.rows(
+        f"UPDATE browser_sessions s SET {change} FROM users u "  # noqa: S608 - a test's own words
+        "WHERE u.id = s.user_id AND u.email = :email RETURNING 1",
+        email=person["email"],
+    )
+    assert browser.get("/").url.path == "/sign-in"
+
+
+def test_signing_in_makes_a_new_token_and_signing_out_kills_it(service, person):
+    with httpx.Client(base_url=service.url) as client:
+        first = client.post("/sign-in", data=person).cookies["gapwatch"]
+        second = client.post("/sign-in", data=person).cookies["gapwatch"]
+        assert first != second
+    with httpx.Client(base_url=service.url, cookies={"gapwatch": second}, follow_redirects=True) as client:
+        page = client.get("/").text
+        csrf = page.split('name="csrf" value="')[1].split('"')[0]
+        client.post("/sign-out", data={"csrf": csrf})
+    with httpx.Client(base_url=service.url, cookies={"gapwatch": second}, follow_redirects=True) as client:
+        assert client.get("/").url.path == "/sign-in"
+
+
+def test_a_new_password_signs_every_other_browser_out(service, person):
+    fresh = "a different lamp altogether"
+    with signed_in(service, person) as here, signed_in(service, person) as there:
+        csrf = here.get("/account").text.split('name="csrf" value="')[1].split('"')[0]
+        fields = {"csrf": csrf, "project": "", "current": person["password"], "password": fresh}
+        assert here.post("/account", data=fields | {"current": "wrong"}).status_code == 401
+        assert here.post("/account", data=fields | {"password": "12345678"}).status_code == 422
+        assert here.post("/account", data=fields).url.path == "/"
+        assert there.get("/").url.path == "/sign-in"
+    with signed_in(service, person | {"password": fresh}) as again:
+        assert again.get("/").url.path == "/"
+
+
+def test_a_page_leads_back_to_itself_after_signing_in(browser, person, project):
+    asked = browser.get("/episodes?outcome=failure&condition=lighting%3Adim")
+    to = asked.text.split('name="to" value="')[1].split('"')[0].replace("&amp;", "&")
+    page = browser.post("/sign-in", data=person | {"to": to})
+    assert str(page.url).endswith("/episodes?outcome=failure&condition=lighting%3Adim")

@@ -23,6 +23,8 @@ from gapwatch.pages.deployment_figures import Figures, draw
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggestions
+from gapwatch.pages.report import Report, report_headers
+from gapwatch.pages.static import Assets
 from gapwatch.pages.tables import csv_answer, deployment_table
 from gapwatch.store import fleet, timeline, vocabulary
 from gapwatch.store.timeline import EVENT_KINDS, EventRow
@@ -86,8 +88,8 @@ class DeploymentPage:
 
 
 class Deployment:
-    def __init__(self, public_url: str) -> None:
-        self._public_url = public_url
+    def __init__(self, assets: Assets) -> None:
+        self._assets = assets
 
     def show(self, visit: Visit) -> View | Response:
         page, figures = self._look(visit)
@@ -95,8 +97,17 @@ class Deployment:
         if wanted == "csv":
             table = visit.request.query_params.get("table", "")
             return csv_answer(f"{page.slug}-{table}", deployment_table(page, table))
-        template = "report.html" if wanted == "report" else "deployment.html"
-        return View(template, page, 422 if page.problems else 200, figures.drawn, about=figures)
+        status = 422 if page.problems else 200
+        if wanted == "report":
+            return View(
+                "report.html",
+                page,
+                status,
+                figures.drawn,
+                report_headers(page.slug),
+                Report(figures, self._assets),
+            )
+        return View("deployment.html", page, status, figures.drawn, about=figures)
 
     def record(self, visit: Visit) -> Response:
         """An event: a release, a calibration, a mitigation."""

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
 from gapwatch.pages.account import Account, make_project, show_projects
+from gapwatch.pages.compare import show_compare
 from gapwatch.pages.deployment import Deployment
 from gapwatch.pages.door import Door
 from gapwatch.pages.episode import Episode
@@ -28,6 +29,7 @@ from gapwatch.pages.settings.start import show_settings
 from gapwatch.pages.settings.taxonomy import change_taxonomy, show_taxonomy
 from gapwatch.pages.signin import SignIn
 from gapwatch.pages.templates import Pages
+from gapwatch.pages.trust import show_trust
 from gapwatch.settings import Settings
 from gapwatch.store.database import Database
 
@@ -63,7 +65,7 @@ class PageRoutes:
         members = Members(settings.public_url)
         fleet = Fleet(settings.public_url)
         episode = Episode(nudge)
-        deployment = Deployment(settings.public_url)
+        deployment = Deployment(pages.assets)
         self.table = (
             Way("GET", "/sign-in", "anybody", sign_in.show),
             Way("POST", "/sign-in", "anybody", sign_in.submit),
@@ -78,6 +80,8 @@ class PageRoutes:
             Way("POST", "/projects", "person", make_project),
             Way("GET", "/live", "viewer", show_live),
             Way("GET", "/", "viewer", fleet.show),
+            Way("GET", "/compare", "viewer", show_compare),
+            Way("GET", "/compare/simulators", "viewer", show_trust),
             Way("GET", "/deployments/{slug:path}", "viewer", deployment.show),
             Way("POST", "/deployments/{slug:path}", "engineer", deployment.record),
             Way("GET", "/episodes", "viewer", Episodes(export).show),

@@ -1,0 +1,140 @@
+"""`/compare`: deployments or policy versions side by side, with a verdict that holds however often one looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from math import exp
+
+from pydantic import Field
+
+from gapwatch.answers.comparison import Comparison, compare_deployment, compare_policy
+from gapwatch.answers.drop import DropAnswer, answer_drop
+from gapwatch.answers.question import question_of
+from gapwatch.answers.trend import Step, answer_trend
+from gapwatch.errors import NotFound
+from gapwatch.filters import Name, StatisticsFilter
+from gapwatch.pages.figures.sides import height, sides_figure
+from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.frame import View, Visit
+from gapwatch.statistics.drops import Side, rate_drop
+from gapwatch.statistics.sequential import EProcess, add_block
+from gapwatch.store import directory, fleet
+
+MOST_SUBJECTS = 6
+# An e-value of 20 is reached by chance at most once in 20 comparisons, however often one looks.
+ENOUGH = 20.0
+LARGEST_LOG = 50.0
+
+
+class CompareFilter(StatisticsFilter):
+    deployment: list[Name] = Field(default_factory=list, max_length=MOST_SUBJECTS)
+    policy: list[Name] = Field(default_factory=list, max_length=MOST_SUBJECTS, description="name@version")
+
+
+@dataclass(frozen=True)
+class Against:
+    """Real success of a subject minus that of the first, and the evidence that they differ."""
+
+    difference: float | None
+    interval: tuple[float, float] | None
+    e_value: float
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    name: str
+    kind: str
+    about: str
+    drop: DropAnswer
+    against: Against | None
+    href: str | None
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    subjects: list[Compared]
+    deployments: list[str]
+    policies: list[str]
+    given: dict[str, list[str]]
+    applied: list[Applied]
+    problems: list[str]
+    most: int
+
+
+def show_compare(visit: Visit) -> View:
+    asked = read_filter(visit.request, CompareFilter)
+    names = [(name, "deployment") for name in asked.filter.deployment]
+    names += [(name, "policy") for name in asked.filter.policy]
+    question = question_of(asked.filter, datetime.now(UTC))
+    problems = list(asked.problems)
+    looked: list[tuple[str, str, Comparison]] = []
+    for name, kind in dict.fromkeys(names[:MOST_SUBJECTS]):
+        try:
+            if kind == "deployment":
+                found = compare_deployment(visit.transaction, visit.project_id, name, question)
+            else:
+                policy, _, version = name.rpartition("@")
+                found = compare_policy(visit.transaction, visit.project_id, policy, version, question)
+            looked.append((name, kind, found))
+        except NotFound:
+            problems.append(f"There is no {kind} {name}.")
+    links = visit.frame.links
+    subjects: list[Compared] = []
+    for name, kind, comparison in looked:
+        against = None if not subjects else _against(looked[0][2], comparison)
+        about = " · ".join(
+            part
+            for part in (f"{comparison.subject.policy} {comparison.subject.version}", comparison.subject.task)
+            if part
+        )
+        href = links.to("deployments", name) if kind == "deployment" else None
+        subjects.append(Compared(name, kind, about, answer_drop(comparison), against, href))
+    versions = directory.policy_versions(visit.transaction, visit.project_id)
+    page = ComparePage(
+        subjects=subjects,
+        deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+        policies=sorted(f"{name}@{version}" for name, version in versions.values()),
+        given=asked.given,
+        applied=applied(links, ("compare",), asked.given),
+        problems=problems,
+        most=MOST_SUBJECTS,
+    )
+    figures = {}
+    if subjects:
+        figures["sides"] = sides_figure([(one.name, one.drop) for one in subjects])
+    return View("compare.html", page, 422 if problems else 200, figures, about=height(len(subjects)))
+
+
+def _against(first: Comparison, other: Comparison) -> Against:
+    mine, theirs = first.real, other.real
+    # The drop from the other to the first, turned: positive when the other is better.
+    found = rate_drop(Side(mine.successes, mine.n), Side(theirs.successes, theirs.n))
+    if found.value is None:
+        return Against(None, None, 1.0, "too few episodes")
+    e_value = _evidence(_by_day(first), _by_day(other))
+    word = "not settled"
+    if e_value >= ENOUGH:
+        word = "worse" if found.value > 0 else "better"
+    return Against(-found.value, (-found.high, -found.low), e_value, word)
+
+
+def _by_day(comparison: Comparison) -> dict[date, tuple[int, int]]:
+    """Successes and attempts of each day of the version that is compared."""
+    days: dict[date, tuple[int, int]] = {}
+    steps: tuple[Step, ...] = answer_trend(comparison).steps
+    for step in steps:
+        if step.current and step.n:
+            k, n = days.get(step.at.date(), (0, 0))
+            days[step.at.date()] = (k + step.successes, n + step.n)
+    return days
+
+
+def _evidence(first: dict[date, tuple[int, int]], other: dict[date, tuple[int, int]]) -> float:
+    """The e-value that the two rates differ, a day a block, oldest first."""
+    state = EProcess("different")
+    for day in sorted({*first, *other}):
+        (k_first, n_first), (k_other, n_other) = first.get(day, (0, 0)), other.get(day, (0, 0))
+        state = add_block(state, sim_successes=k_first, sim_n=n_first, real_successes=k_other, real_n=n_other)
+    return exp(min(LARGEST_LOG, state.highest_log_e))

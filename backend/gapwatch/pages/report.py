@@ -1,0 +1,52 @@
+"""The report of a deployment: one HTML file with its style, its script and its figures inside."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from gapwatch.pages.static import PLOTLY, Assets
+
+if TYPE_CHECKING:
+    from gapwatch.pages.deployment_figures import Figures
+
+_NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the template writes into the file beside the page's data."""
+
+    figures: Figures
+    assets: Assets
+
+    @property
+    def made_at(self) -> datetime:
+        return datetime.now(UTC)
+
+    @property
+    def style(self) -> Markup:
+        return Markup(self.assets.text("app.css"))  # noqa: S704 - our own file
+
+    @property
+    def plotly(self) -> Markup:
+        return _script(self.assets.text(PLOTLY))
+
+    @property
+    def charts(self) -> Markup:
+        return _script(self.assets.text("charts.js"))
+
+
+def report_headers(slug: str) -> dict[str, str]:
+    file = _NOT_A_NAME.sub("-", slug).strip("-")[:80] or "deployment"
+    name = f"gapwatch-{file}-{datetime.now(UTC):%Y-%m-%d}.html"
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _script(text: str) -> Markup:
+    """Inside an HTML file a script ends at its closing tag, even within a string."""
+    return Markup(text.replace("</script", "<\\/script"))  # noqa: S704 - our own files and Plotly's

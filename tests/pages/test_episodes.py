@@ -1,0 +1,168 @@
+import csv
+import io
+import re
+
+import pytest
+
+from parts import episode, wait_until
+from people import Browser, somebody
+
+SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
+
+
+@pytest.fixture
+def engineer(service, project):
+    with Browser(service, somebody(project, "engineer")) as browser:
+        yield browser
+
+
+def send(project, *records):
+    with project.client() as client:
+        answer = client.post("/episodes/batch", json=list(records))
+        answer.raise_for_status()
+    assert answer.json()["accepted"] == len(records), answer.text
+
+
+def listed(page: str) -> int:
+    return page.count("<tr data-row>")
+
+
+def test_every_filter_is_in_the_address(engineer, project):
+    send(
+        project,
+        episode(outcome="failure", failure={"phase": "lift", "labels": ["slip"]}, conditions={"lighting": "dim"}),
+        episode(outcome="failure", failure={"phase": "place"}, robot="r-1"),
+        episode(conditions={"lighting": "bright"}),
+        episode(**SIM),
+    )
+    assert listed(engineer.get("/episodes").text) == 4
+    for query, found in {
+        "outcome=failure": 2,
+        "domain=sim": 1,
+        "phase=lift": 1,
+        "label=slip": 1,
+        "robot=r-1": 1,
+        "condition=lighting:dim": 1,
+        "condition=lighting:dim&condition=lighting:bright": 2,
+        "outcome=failure&phase=lift&deployment=berlin-line-3": 1,
+        "deployment=elsewhere": 0,
+        "since=1h": 4,
+    }.items():
+        assert listed(engineer.get(f"/episodes?{query}").text) == found, query
+
+
+def test_a_filter_that_cannot_be_read_is_named_and_the_rest_holds(engineer, project):
+    send(project, episode(outcome="failure"), episode())
+    page = engineer.get("/episodes?outcome=failure&since=yesterday&colour=red")
+    assert page.status_code == 422
+    assert "colour is not a filter here." in page.text
+    assert "write a time as" in page.text
+    assert listed(page.text) == 1
+
+
+def test_pages_follow_each_other_without_gaps(engineer, project):
+    send(project, *(episode(id=f"e-{n:03}", started_at=f"2026-10-01T00:{n % 60:02}:00Z") for n in range(120)))
+    seen, page = [], engineer.get("/episodes").text
+    while True:
+        seen += re.findall(r'data-open href="/episodes/(e-\d+)', page)
+        older = re.search(r'href="([^"]+)" rel="next"', page)
+        if older is None:
+            break
+        page = engineer.get(older[1].replace("&amp;", "&")).text
+    assert len(seen) == len(set(seen)) == 120
+
+
+def test_the_list_as_csv_has_the_same_filters(engineer, project):
+    send(project, episode(outcome="failure", task="=cmd()"), episode())
+    answer = engineer.get("/episodes?outcome=failure&format=csv")
+    assert answer.headers["content-disposition"].startswith("attachment")
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["outcome"] for row in rows] == ["failure"]
+    assert rows[0]["task"] == "'=cmd()"
+
+
+def test_one_episode_shows_everything_in_its_record(engineer, project):
+    record = episode(
+        outcome="failure", reward=0.41, duration_s=11.8, robot="ur5e-012", site="berlin", stage="supervised",
+        session="am-1", pair="scene-17", metrics={"energy_j": 210.5}, conditions={"surface": "rubber", "clutter": 3},
+        signals={"peak_force_n": 31.2}, safety={"violations": 0, "interventions": 2},
+        failure={"phase": "lift", "labels": ["slip"], "note": "lost grip"},
+        links={"video": "https://video.example/1"}, contract={"control_hz": 50},
+        provenance={"git_sha": "4f1c9e2"}, embedding=[0.1, 0.2],
+    )  # fmt: skip
+    send(project, record, episode(**SIM, pair="scene-17"))
+    page = engineer.get(f"/episodes/{record['id']}").text
+    for text in (
+        *("Failed in lift: slip", "lost grip", "ur5e-012", "am-1", "rubber", "peak_force_n", "31.2", "0.41"),
+        *("energy_j = 210", "2 interventions", "4f1c9e2", "control_hz", "2 numbers", "scene-17"),
+        *('href="https://video.example/1"', "Contact dynamics", "label slip", "revision 1"),
+    ):
+        assert text in page, text
+    twin = engineer.get(f"/episodes/{record['id']}?format=json").json()["page"]
+    assert twin["record"]["reward"] == 0.41
+    assert [share["category"] for share in twin["shares"]] == ["contact_dynamics"]
+    assert [pair["domain"] for pair in twin["pairs"]] == ["sim"]
+
+
+def test_an_id_with_a_slash_and_every_other_sign_has_a_page(engineer, project):
+    name = "2026/11/02 a?b#c%2F&é"
+    send(project, episode(id=name))
+    page = engineer.get("/episodes").text
+    link = re.search(r'data-open href="([^"]+)"', page)[1].replace("&amp;", "&")
+    assert f"<code>{name.replace('&', '&amp;')}</code>" in engineer.get(link).text
+
+
+def test_a_persons_word_moves_the_ledger_and_leaves_a_trace(engineer, project):
+    failed = [episode(outcome="failure", failure={"phase": "lift", "labels": ["slip"]}) for _ in range(8)]
+    send(project, *failed, *(episode() for _ in range(12)), *(episode(**SIM) for _ in range(40)))
+
+    def categories() -> dict[str, float]:
+        twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]["ledger"]
+        return {
+            part["category"]: round(part["contribution"], 6) for part in twin["categories"] if part["contribution"]
+        }
+
+    wait_until(lambda: categories() == {"contact_dynamics": 0.4}, what="the ledger")
+    one = failed[0]["id"]
+    answer = engineer.send(f"/episodes/{one}", project.slug, category="visual", note="glare on the rim")
+    assert answer.status_code == 200
+    assert "glare on the rim" in answer.text
+    assert "a person chose visual" in answer.text
+    assert "category none → visual" in answer.text
+    wait_until(lambda: categories() == {"contact_dynamics": 0.35, "visual": 0.05}, what="the ledger following")
+    # The sender's own record is still known: a late retry is a duplicate and no conflict.
+    with project.client() as client:
+        assert client.post("/episodes", json=failed[0]).json()["status"] == "duplicate"
+    assert project.value("SELECT count(*) FROM episode_revisions WHERE project_id = :p") == 1
+    # Taking it back is a change too, and the numbers are what they were.
+    engineer.send(f"/episodes/{one}", project.slug, category="", note="")
+    wait_until(lambda: categories() == {"contact_dynamics": 0.4}, what="the ledger back")
+
+
+def test_saving_what_stands_changes_nothing(engineer, project):
+    record = episode(outcome="failure", failure={"phase": "lift", "note": "as it is"})
+    send(project, record)
+    engineer.send(f"/episodes/{record['id']}", project.slug, category="", note="as it is")
+    assert project.value("SELECT revision FROM episodes WHERE project_id = :p") == 1
+
+
+def test_triage_goes_on_to_the_next_episode_under_the_same_filter(engineer, project):
+    failed = [
+        episode(id=f"f-{n}", outcome="failure", started_at=f"2026-10-01T00:0{n}:00Z", failure={"phase": "lift"})
+        for n in range(3)
+    ]
+    send(project, *failed, episode(id="ok", started_at="2026-10-01T00:01:30Z"))
+    answer = engineer.send("/episodes/f-2?outcome=failure", project.slug, category="visual", note="", then="next")
+    assert answer.url.path == "/episodes/f-1"
+    assert answer.url.params["outcome"] == "failure"
+    answer = engineer.send("/episodes/f-0?outcome=failure", project.slug, category="", note="x", then="next")
+    assert answer.url.path == "/episodes/f-0"
+
+
+@pytest.mark.parametrize("category", ["magic", "unattributed"])
+def test_a_category_that_does_not_exist_is_refused(engineer, project, category):
+    record = episode(outcome="failure")
+    send(project, record)
+    answer = engineer.send(f"/episodes/{record['id']}", project.slug, category=category, note="")
+    assert answer.status_code == 404
+    assert project.value("SELECT failure_category FROM episodes WHERE project_id = :p") is None
