@@ -1,0 +1,183 @@
+"""The figures of what a drop is made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
+
+from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
+from gapwatch.statistics.decomposition import decompose
+from gapwatch.statistics.evidence import usual_ranges
+from gapwatch.statistics.shapley import shapley_over_phases
+from gapwatch.statistics.slices import slice_drops
+
+MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
+
+
+def draw_ledger() -> str:
+    sim, real = two_sides(("contact slip", "dim light"), 300, 6, labelled=True)
+    ledger = ledger_of(sim, real)
+    truth = true_contributions(("contact slip", "dim light"), sim.run.scene.handover)
+    shown = [e for e in ledger.entries if e.interval][:6]
+    plot = Plot(
+        (-0.05, 0.5),
+        (0, len(shown) + 2),
+        title=f"A drop of {100 * (ledger.drop or 0):.0f} points over categories; ◆ is the truth",
+        x_name="points of success lost",
+        left=170,
+    )
+    plot.ticks((0, 0.1, 0.2, 0.3, 0.4, 0.5), form="{:.0%}")
+    for row, entry in enumerate([*shown, ledger.unattributed]):
+        y = len(shown) + 1 - row
+        plot.bar(y, 0, entry.contribution, REAL if entry.category in truth else GREY)
+        if entry.interval:
+            plot.whisker(y, *entry.interval)
+        plot.beside(y, entry.category)
+        if entry.category in truth:
+            plot.words(truth[entry.category], y, "◆", INK, "middle")
+    plot.mark(0)
+    return plot.svg()
+
+
+def draw_blame() -> str:
+    sim, real = two_sides(("sensor bias",), 300, 5, labelled=False)
+    plot = Plot(
+        (-3, 14),
+        (0, 2.4),
+        title="Both signals are far from simulation; only one goes with failing",
+        left=20,
+        x_name="distance from the sim median, in usual ranges (1 = the 99 % limit)",
+    )
+    plot.ticks((-2, 0, 1, 4, 8, 12))
+    usual = usual_ranges(
+        sim.signals(~sim.run.failed),
+        sim_failures=sim.signals(sim.run.failed),
+        real_successes=real.signals(~real.run.failed),
+        real_failures=real.signals(real.run.failed),
+    )
+    generator = np.random.default_rng(0)
+    for base, name, words in ((1.3, "loop_latency_ms_p95", "loop latency"), (0.1, "depth_bias_mm", "depth bias")):
+        found = usual[name]
+        room = found.high - found.median
+        for side, rows, colour, lift in (
+            (sim, ~sim.run.failed, SIM, 0.1),
+            (real, ~real.run.failed, GOOD, 0.4),
+            (real, real.run.failed, WARN, 0.7),
+        ):
+            values = (side.signals(rows)[name][:60] - found.median) / room
+            plot.dots(values.tolist(), (base + lift + 0.18 * generator.random(len(values))).tolist(), colour, 1.8)
+        plot.words(13.9, base + 0.45, f"{words}: credit {found.above:.2f}", INK, "end")
+    for x, words, colour in (
+        (-2.8, "sim successes", SIM),
+        (0.9, "real successes", GOOD),
+        (4.8, "real failures", WARN),
+    ):
+        plot.words(x, 2.3, "● " + words, colour)
+    plot.mark(1)
+    return plot.svg()
+
+
+def draw_accuracy() -> str | None:
+    if not MEASURED.exists():
+        return None
+    found = json.loads(MEASURED.read_text())
+    plot = Plot(
+        (25, 350),
+        (0.5, 1.02),
+        title="How often the largest bar is the cause (eight gaps, each alone)",
+        x_name="real episodes",
+        x_log=True,
+    )
+    plot.ticks((30, 100, 300), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), y_form="{:.0%}")
+    for mode, colour, lift in (
+        ("labels", GOOD, -0.03),
+        ("no labels", REAL, 0.03),
+        ("no labels, no phase", SIM, -0.035),
+    ):
+        ys = [found[f"{mode}, n {n}"]["demanded eight"] for n in (30, 100, 300)]
+        plot.line((30, 100, 300), ys, colour)
+        plot.dots((30, 100, 300), ys, colour)
+        plot.words(110, ys[1] + lift, mode, colour)
+    return plot.svg()
+
+
+def draw_decomposition() -> str:
+    # TRI, Single Task (Dryad 10.5061/dryad.xd2547dxc, CC0): thirteen tasks in sim only, three on both sides.
+    only = [149, 123, 166, 131, 109, 189, 159, 100, 145, 39, 107, 156, 137]
+    sizes = [200, 200, 199, 200, 200, 200, 199, 200, 200, 200, 200, 200, 200]
+    strata = {f"s{i}": (k, n, 0, 0) for i, (k, n) in enumerate(zip(only, sizes, strict=True))}
+    strata |= {"push": (32, 199, 6, 50), "kiwi": (27, 200, 22, 50), "mug": (75, 200, 42, 50)}
+    found = decompose(strata)
+    plot = Plot(
+        (-0.3, 0.4),
+        (0, 5),
+        title="It seems to lose 11 points; on the tasks that both sides have it gains 24",
+        left=215,
+        x_name="success lost, sim − real",
+    )
+    plot.ticks((-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.3, 0.4), form="{:+.0%}")
+    rows = (
+        ("crude drop", found.crude, GREY),
+        ("off-support: tasks of one side", found.off_support, SIM),
+        ("mix: other shares", found.mix, SIM),
+        ("rate: same task, other outcome", found.rate, REAL),
+    )
+    for row, (words, value, colour) in enumerate(rows):
+        plot.bar(4 - row, 0, value or 0, colour)
+        plot.beside(4 - row, words)
+        plot.words(
+            (value or 0) + (0.01 if (value or 0) >= 0 else -0.01),
+            4 - row,
+            f"{100 * (value or 0):+.1f}",
+            INK,
+            "start" if (value or 0) >= 0 else "end",
+        )
+    plot.mark(0)
+    return plot.svg()
+
+
+def draw_shapley() -> str:
+    phases = ["perceive", "approach", "grasp", "lift", "transport", "place"]
+    found = shapley_over_phases(phases, [8, 10, 12, 14, 6, 5], 1000, [10, 12, 25, 68, 9, 4], 300) or {}
+    plot = Plot(
+        (-0.02, 0.3),
+        (0, 7),
+        title=f"The same drop over phases: {100 * sum(found.values()):.1f} points in all",
+        x_name="points of success lost",
+        left=110,
+    )
+    plot.ticks((0, 0.1, 0.2, 0.3), form="{:.0%}")
+    for row, phase in enumerate(phases):
+        plot.bar(6 - row, 0, found[phase], REAL)
+        plot.beside(6 - row, phase)
+        plot.words(max(found[phase], 0) + 0.004, 6 - row, f"{100 * found[phase]:+.1f}")
+    return plot.svg()
+
+
+def draw_slices() -> str:
+    counts = {
+        ("lighting", "bright"): (475, 500, 138, 150), ("lighting", "dim"): (188, 200, 66, 120),
+        ("object", "mug"): (285, 300, 76, 100), ("object", "box"): (190, 200, 66, 85),
+        ("object", "glass"): (188, 200, 62, 85), ("surface", "wood"): (430, 450, 152, 200),
+        ("surface", "steel"): (233, 250, 52, 70),
+    }  # fmt: skip
+    found = slice_drops(counts)
+    plot = Plot(
+        (-0.2, 0.6),
+        (0, len(found) + 1),
+        title="The drop at each level; red: it stands out from the other levels of its condition",
+        x_name="success lost, sim − real",
+        left=150,
+    )
+    plot.ticks((-0.2, 0, 0.2, 0.4, 0.6), form="{:.0%}")
+    for row, level in enumerate(found):
+        y, colour = len(found) - row, WARN if level.is_suspect else GREY
+        plot.whisker(y, *(level.interval or (0, 0)), colour)
+        plot.dots([level.drop or 0], [y], colour, 5 if level.is_suspect else 3)
+        plot.beside(y, f"{level.condition}: {level.level}")
+        plot.words(0.45, y, level.verdict, colour)
+    plot.mark(0)
+    return plot.svg()
