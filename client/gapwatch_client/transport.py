@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import ssl
 import zlib
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from gapwatch_client.proxies import connect
 from gapwatch_client.version import VERSION
 
 PATH = "/api/v1/episodes/batch"
@@ -50,11 +50,13 @@ class Transport:
             raise ValueError(f"{url!r} is no address of a Gapwatch service, such as https://gapwatch.example.com")
         if not key or not key.isascii() or any(sign.isspace() for sign in key):
             raise ValueError("The key is empty or damaged; `gapwatch key create --scope ingest` makes one.")
-        self._secure = parts.scheme == "https"
+        self._scheme = parts.scheme
         self._host, self._port = parts.hostname, parts.port
         self._path = parts.path.rstrip("/") + PATH
         self._timeout_s = timeout_s
         self._connection: HTTPConnection | None = None
+        self._before_path = ""
+        self._for_proxy: dict[str, str] = {}
         self._headers = {
             "Authorization": f"Bearer {key}",
             "Content-Type": "application/x-ndjson",
@@ -78,9 +80,12 @@ class Transport:
 
     def _exchange(self, body: bytes) -> Answer:
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection, self._before_path, self._for_proxy = connect(
+                self._scheme, self._host, self._port, self._timeout_s
+            )
         sent_at = datetime.now(timezone.utc).isoformat()
-        self._connection.request("POST", self._path, body, self._headers | {"Gapwatch-Sent-At": sent_at})
+        headers = self._headers | self._for_proxy | {"Gapwatch-Sent-At": sent_at}
+        self._connection.request("POST", self._before_path + self._path, body, headers)
         response = self._connection.getresponse()
         content = response.read(_LARGEST_ANSWER)
         if response.will_close:
@@ -91,12 +96,6 @@ class Transport:
             told = {}
         wait_s = _seconds(response.headers.get("Retry-After"))
         return Answer(response.status, told if isinstance(told, dict) else {}, wait_s)
-
-    def _connect(self) -> HTTPConnection:
-        if self._secure:
-            context = ssl.create_default_context()
-            return HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=context)
-        return HTTPConnection(self._host, self._port, timeout=self._timeout_s)
 
     def close(self) -> None:
         if self._connection is not None:

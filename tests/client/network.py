@@ -9,6 +9,7 @@ import itertools
 import json
 import random
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -127,6 +128,7 @@ class Proxy:
 @dataclass
 class Request:
     at: float
+    target: str
     headers: dict[str, str]
     records: list[dict]
 
@@ -137,6 +139,7 @@ class ScriptedServer:
 
     script: list[tuple[int, dict, dict]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> ScriptedServer:
         owner = self
@@ -147,7 +150,7 @@ class ScriptedServer:
             def do_POST(self) -> None:
                 body = gzip.decompress(self.rfile.read(int(self.headers["Content-Length"])))
                 records = [json.loads(line) for line in body.splitlines()]
-                owner.requests.append(Request(time.monotonic(), dict(self.headers), records))
+                owner.requests.append(Request(time.monotonic(), self.path, dict(self.headers), records))
                 stored = {"sent": len(records), "accepted": len(records)}
                 stored |= {"duplicates": 0, "conflicts": 0, "rejected": 0, "errors": []}
                 status, headers, answer = owner.script.pop(0) if owner.script else (200, {}, stored)
@@ -162,6 +165,9 @@ class ScriptedServer:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.handle_error = lambda *_: None  # a client that ends the handshake is no event
+        if self.tls:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         return self
@@ -173,4 +179,4 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._server.server_port}"

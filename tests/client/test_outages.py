@@ -6,6 +6,7 @@ import time
 import pytest
 from client.network import Proxy, ScriptedServer
 from gapwatch_client import Gapwatch, sender
+from gapwatch_client.proxies import connect
 
 from parts import wait_until
 
@@ -167,3 +168,30 @@ def test_a_batch_that_is_too_large_is_halved_and_only_the_culprit_is_put_aside(t
         [entry] = gw._refused
         assert entry["record"]["id"] == culprit.id
         gw.close()
+
+
+def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(tmp_path, monkeypatch):
+    with ScriptedServer() as proxy, ScriptedServer() as here:
+        address = proxy.url.replace("//", "//line%203:secret@")
+        monkeypatch.setenv("http_proxy", address)
+        monkeypatch.setenv("no_proxy", "")
+        with Gapwatch("http://gapwatch.example.com/base", "gw_test", tmp_path / "far", linger_s=0) as gw:
+            gw.episode(**REAL).end()
+            assert gw.flush()
+        [request] = proxy.requests
+        assert request.target == "http://gapwatch.example.com/base/api/v1/episodes/batch"
+        assert request.headers["Proxy-Authorization"] == "Basic bGluZSAzOnNlY3JldA=="
+        with Gapwatch(here.url, "gw_test", tmp_path / "near", linger_s=0) as gw:
+            gw.episode(**REAL).end()
+            assert gw.flush()
+        assert [request.target for request in here.requests] == ["/api/v1/episodes/batch"]
+
+
+def test_https_goes_through_a_proxy_as_a_tunnel(monkeypatch):
+    monkeypatch.setenv("https_proxy", "proxy.plant:3128")
+    monkeypatch.setenv("no_proxy", "inside.plant")
+    connection, before, headers = connect("https", "gapwatch.example.com", None, 1.0)
+    assert (connection.host, connection.port, before, headers) == ("proxy.plant", 3128, "", {})
+    assert connection._tunnel_host == "gapwatch.example.com"
+    connection, _, _ = connect("https", "inside.plant", 8443, 1.0)
+    assert (connection.host, connection.port, connection._tunnel_host) == ("inside.plant", 8443, None)

@@ -1,0 +1,43 @@
+"""The way out of a plant's network: the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, if any."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import ssl
+from http.client import HTTPConnection, HTTPSConnection
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+
+def connect(
+    scheme: str, host: str, port: int | None, timeout_s: float
+) -> tuple[HTTPConnection, str, dict[str, str]]:
+    """A connection that is not open yet, what goes before the path of a request, and headers for the proxy."""
+    found = None if _is_here(host) or proxy_bypass(host) else getproxies().get(scheme)
+    if found is None:
+        if scheme == "https":
+            context = ssl.create_default_context()
+            return HTTPSConnection(host, port, timeout=timeout_s, context=context), "", {}
+        return HTTPConnection(host, port, timeout=timeout_s), "", {}
+    proxy = urlsplit(found if "//" in found else f"http://{found}")
+    headers = {}
+    if proxy.username:
+        word = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()
+        headers["Proxy-Authorization"] = f"Basic {base64.b64encode(word).decode()}"
+    if scheme == "https":
+        tunnel = HTTPSConnection(
+            proxy.hostname or "", proxy.port, timeout=timeout_s, context=ssl.create_default_context()
+        )
+        tunnel.set_tunnel(host, port, headers)
+        return tunnel, "", {}
+    plain = HTTPConnection(proxy.hostname or "", proxy.port, timeout=timeout_s)
+    return plain, f"http://{host}:{port}" if port else f"http://{host}", headers
+
+
+def _is_here(host: str) -> bool:
+    """This machine is never behind a proxy."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
