@@ -18,10 +18,13 @@ from gapwatch.settings import Settings
 log = structlog.get_logger()
 
 FOLD = "rollup.fold"
+WATCH = "alerts.watch"
+SEND = "alerts.send"
+KEEP_TIME = "alerts.keep_time"
 SWEEP = "pipeline.sweep"
 
-# Which task does which kind of work row.
-TASK_OF_WORK = {"fold": FOLD}
+# Which task does which kind of work: rows of `work`, of `watch_due` and of `deliveries`.
+TASK_OF_WORK = {"fold": FOLD, "watch": WATCH, "send": SEND}
 
 SWEEP_EVERY_S = 2.0
 # A sweep that waited longer than this is worthless: the next ones have been sent meanwhile.

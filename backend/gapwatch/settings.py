@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     base_url: str | None = None
     secret_key: Annotated[str, Field(min_length=32)] | None = None
     ingest_rate: Annotated[float, Field(gt=0)] = 100_000
+    allow_private_targets: bool = False
+    heartbeat_url: str | None = None
     web_processes: Annotated[int, Field(ge=1, le=64)] = 1
     worker_processes: Annotated[int, Field(ge=1, le=64)] = 2
     log_format: Literal["auto", "human", "json"] = "auto"
@@ -69,7 +71,7 @@ class Settings(BaseSettings):
             raise ValueError("must start with redis://, rediss:// or unix://")
         return url
 
-    @field_validator("base_url")
+    @field_validator("base_url", "heartbeat_url")
     @classmethod
     def _http_address(cls, url: str | None) -> str | None:
         if url is not None and not url.startswith(("http://", "https://")):

@@ -10,10 +10,15 @@ from celery import Celery
 from celery.signals import setup_logging, worker_process_init, worker_process_shutdown
 
 from gapwatch import pipeline
+from gapwatch.access.sealing import Sealer
+from gapwatch.alerts import clock
+from gapwatch.alerts.egress import Egress
+from gapwatch.alerts.outbox import Sender
+from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store import access, heartbeats, work
+from gapwatch.store import access, heartbeats, outbox, watching, work
 from gapwatch.store.database import Database
 from gapwatch.store.rejected import trim_rejected
 
@@ -48,7 +53,22 @@ class Worker:
     def _add_tasks(self) -> None:
         @self.celery.task(name=pipeline.FOLD)
         def fold() -> None:
-            fold_due_work(self.database)
+            if fold_due_work(self.database):
+                self._nudge("watch")
+
+        @self.celery.task(name=pipeline.WATCH)
+        def watch() -> None:
+            if watch_due_episodes(self.database, self.settings.public_url):
+                self._nudge("send")
+
+        @self.celery.task(name=pipeline.SEND)
+        def send() -> None:
+            egress = Egress(self.settings.allow_private_targets)
+            Sender(self.database, Sealer(self.settings.server_secret()), egress).send_due()
+
+        @self.celery.task(name=pipeline.KEEP_TIME)
+        def keep_time() -> None:
+            clock.keep_time(self.database, self.settings.public_url, self.settings.heartbeat_url)
 
         @self.celery.task(name=pipeline.SWEEP)
         def sweep() -> None:
@@ -59,8 +79,16 @@ class Worker:
                     trim_rejected(connection)
                     access.drop_old_sessions(connection)
                 kinds = work.kinds_due(connection)
+                if watching.projects_due(connection):
+                    kinds.append("watch")
+                if outbox.is_due(connection):
+                    kinds.append("send")
             for kind in kinds:
-                self.celery.send_task(pipeline.TASK_OF_WORK[kind], expires=pipeline.SWEEP_EXPIRES_S)
+                self._nudge(kind)
+            self.celery.send_task(pipeline.KEEP_TIME, expires=pipeline.SWEEP_EXPIRES_S)
+
+    def _nudge(self, kind: str) -> None:
+        self.celery.send_task(pipeline.TASK_OF_WORK[kind], expires=pipeline.SWEEP_EXPIRES_S)
 
     def _configure_logs(self, **_: Any) -> None:
         configure_logs(self.settings)

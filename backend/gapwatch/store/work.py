@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy import Connection, func, select, text, update
 
 from gapwatch.store.live import count_folds
 from gapwatch.store.tables.work import Work
+from gapwatch.store.watching import hand_over
 
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
 # accepted data. `/readyz` counts it and the log names it.
@@ -66,8 +67,9 @@ def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
 
 
 def finish(connection: Connection, claims: list[Claim]) -> None:
+    """The rows end; what they brought is due to be watched."""
     ids = [claim.id for claim in claims]
-    connection.execute(delete(Work).where(Work.id.in_(ids)))
+    hand_over(connection, ids)
     count_folds(connection, {claim.project_id for claim in claims})
 
 

@@ -107,6 +107,32 @@ def _robots_fit(named: Sequence[str], robots: Affected) -> float:
     return inside * (sum(outside) / len(outside) if outside else 1.0)
 
 
+@dataclass(frozen=True)
+class LevelShare:
+    """Successes under one level of one condition since the change."""
+
+    condition: str
+    level: str
+    successes: int
+    n: int
+
+
+def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
+    """The three levels that are surely worst: by Wilson's upper limit, from five episodes on.
+
+    A level that every episode of its condition has tells nothing, and is left out.
+    """
+    totals: dict[str, int] = {}
+    for share in shares:
+        totals[share.condition] = totals.get(share.condition, 0) + share.n
+    told = [s for s in shares if s.n >= FEWEST_OF_A_ROBOT and s.n < totals[s.condition]]
+    told.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
+    return [
+        {"condition": s.condition, "level": s.level, "value": s.successes / s.n, "n": s.n}
+        for s in told[:MOST_SHOWN]
+    ]
+
+
 def slice_words(worst: Sequence[Mapping[str, Any]]) -> list[str]:
     """`lighting=dim 31 % of 26` for each."""
     return [f"{one['condition']}={one['level']} {100 * one['value']:.0f} % of {one['n']}" for one in worst]

@@ -1,0 +1,101 @@
+"""E-mail by SMTP: plain text, the headline as the subject, one thread an incident."""
+
+from __future__ import annotations
+
+import smtplib
+import ssl
+import time
+from email.message import EmailMessage
+from email.utils import format_datetime
+
+from gapwatch.alerts.channels.message import Message
+from gapwatch.alerts.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, Refused
+from gapwatch.store.outbox import Attempt
+from gapwatch.watching.channels import EmailConfig
+
+OK, PERMANENT = 250, 500
+
+
+def send(config: EmailConfig, message: Message, egress: Egress) -> Attempt:
+    started = time.monotonic()
+
+    def attempt(outcome: str, status: int | None, answer: str) -> Attempt:
+        took_ms = round(1000 * (time.monotonic() - started))
+        return Attempt(outcome, status, answer[:SHOWN_ANSWER], took_ms)  # type: ignore[arg-type]
+
+    try:
+        status, answer = _exchange(config, compose(config, message), egress)
+    except Refused as error:
+        return attempt("refused", None, str(error))
+    except smtplib.SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        outcome = "refused" if min(codes) >= PERMANENT else "retry"
+        return attempt(outcome, codes[0], f"no recipient was accepted: {codes}")
+    except smtplib.SMTPResponseException as error:
+        words = error.smtp_error.decode("utf-8", "replace") if isinstance(error.smtp_error, bytes) else ""
+        outcome = "refused" if error.smtp_code >= PERMANENT else "retry"
+        return attempt(outcome, error.smtp_code, words or str(error.smtp_error))
+    except (smtplib.SMTPException, OSError) as error:
+        return attempt("retry", None, f"{type(error).__name__}: {error}")
+    return attempt("sent", status, answer)
+
+
+def compose(config: EmailConfig, message: Message) -> EmailMessage:
+    """The library refuses line breaks in headers, so that nothing in a name can add one."""
+    mail = EmailMessage()
+    mail["Subject"] = message.headline.replace("\r", " ").replace("\n", " ")
+    mail["From"] = config.sender
+    mail["To"] = ", ".join(config.to)
+    mail["Date"] = format_datetime(message.now)
+    domain = config.sender.rpartition("@")[2]
+    mail["Message-ID"] = f"<{message.id}@{domain}>"
+    thread = f"<{message.dedup_key.replace('/', '.')}@{domain}>"
+    mail["References"] = thread
+    mail["In-Reply-To"] = thread
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content("\n".join([message.headline, "", *message.lines(), "", message.link]))
+    return mail
+
+
+def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[int, str]:
+    address = egress.resolve(config.host, config.port)
+    context = ssl.create_default_context()
+    client: smtplib.SMTP
+    if config.security == "tls":
+        client = _TlsToAddress(config.host, timeout=ANSWER_WITHIN_S, context=context)
+    else:
+        client = smtplib.SMTP(timeout=ANSWER_WITHIN_S)
+    try:
+        client.connect(address, config.port)
+        if config.security == "starttls":
+            # Certificates are of the name, the connection is to the address that was checked.
+            client._host = config.host  # type: ignore[attr-defined]
+            client.starttls(context=context)
+        if config.username and config.password:
+            client.login(config.username, config.password)
+        client.ehlo_or_helo_if_needed()
+        code, words = client.mail(config.sender)
+        if code != OK:
+            raise smtplib.SMTPResponseException(code, words)
+        refused = {to: answer for to in config.to if (answer := client.rcpt(to))[0] not in {250, 251}}
+        if len(refused) == len(config.to):
+            raise smtplib.SMTPRecipientsRefused(refused)
+        code, words = client.data(mail.as_bytes())
+        if code != OK:
+            raise smtplib.SMTPResponseException(code, words)
+        told = words.decode("utf-8", "replace")
+        return code, told + (f"; refused: {sorted(refused)}" if refused else "")
+    finally:
+        client.close()
+
+
+class _TlsToAddress(smtplib.SMTP_SSL):
+    """TLS from the start, with the certificate of a name at an address that was checked."""
+
+    def __init__(self, name: str, *, timeout: float, context: ssl.SSLContext) -> None:
+        self._name = name
+        super().__init__(timeout=timeout, context=context)
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
+        plain = smtplib.SMTP._get_socket(self, host, port, timeout)  # type: ignore[attr-defined]
+        return self.context.wrap_socket(plain, server_hostname=self._name)

@@ -1,0 +1,57 @@
+"""PagerDuty Events API v2: trigger, acknowledge and resolve under one dedup_key, through one routing key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from gapwatch.alerts.channels.message import Message
+from gapwatch.alerts.egress import Egress
+from gapwatch.store.outbox import Attempt
+from gapwatch.watching.channels import PagerDutyConfig
+
+LARGEST_EVENT = 500_000
+# What pages a person must be of high urgency there: `error` and `critical` are.
+SEVERITIES = {"info": "info", "warning": "error", "critical": "critical"}
+
+
+def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
+    action = "trigger" if message.action == "test" else message.action
+    attempt = egress.post(config.url, event(config.routing_key, action, message), JSON)
+    if message.action == "test" and attempt.outcome == "sent":
+        # A test shall leave nothing open.
+        egress.post(config.url, event(config.routing_key, "resolve", message), JSON)
+    return attempt
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def event(routing_key: str, action: str, message: Message) -> bytes:
+    body: dict[str, Any] = {
+        "routing_key": routing_key,
+        "event_action": action,
+        "dedup_key": message.dedup_key[:255],
+    }
+    if action == "trigger":
+        content = message.content
+        body |= {
+            "payload": {
+                "summary": message.headline,
+                "source": str(content.get("deployment", message.project)),
+                "severity": SEVERITIES[message.severity],
+                "timestamp": message.created_at.isoformat(),
+                "component": str(content.get("task", "")),
+                "group": str(content.get("site") or ""),
+                "class": str((content.get("reasons") or [{}])[0].get("kind", "test")),
+                "custom_details": {"text": message.lines(), **content},
+            },
+            "client": "Gapwatch",
+            "client_url": message.link,
+            "links": [{"href": message.link, "text": "Open in Gapwatch"}] if message.link else [],
+        }
+    encoded = json.dumps(body).encode()
+    if len(encoded) > LARGEST_EVENT:
+        body["payload"]["custom_details"] = {"text": "Too long for PagerDuty; open the link."}
+        encoded = json.dumps(body).encode()
+    return encoded

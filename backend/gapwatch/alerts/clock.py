@@ -1,0 +1,43 @@
+"""What the passing of time does: held pages, repeats, silent robots, and a sign of life to the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+
+from gapwatch.alerts.egress import Egress
+from gapwatch.alerts.incidents import settle_due
+from gapwatch.alerts.watch import watch_silence
+from gapwatch.store import heartbeats, outbox
+from gapwatch.store.database import Connection, Database
+
+log = structlog.get_logger()
+
+SILENCE_EVERY_S = 15.0
+HEARTBEAT_EVERY_S = 60.0
+
+
+def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
+    """One round. Times are stored, so that a restart of everything changes none of them."""
+    database.run(lambda connection: settle_due(connection, link_base))
+    database.run(outbox.repeats_due)
+    if database.run(_claim("silence", SILENCE_EVERY_S)):
+        watch_silence(database, link_base)
+    if heartbeat_url is not None and database.run(_claim("dead man", HEARTBEAT_EVERY_S)):
+        beat(heartbeat_url)
+
+
+def beat(url: str) -> None:
+    """Tell the outside that the whole path is alive: beat, broker, worker and database brought us here."""
+    # The operator's own setting, not a user's: it may point anywhere.
+    attempt = Egress(allow_private=True).post(url, b"", {})
+    if attempt.outcome != "sent":
+        log.warning("heartbeat not accepted", status=attempt.status, answer=attempt.answer[:200])
+
+
+def _claim(part: str, every_s: float) -> Callable[[Connection], bool]:
+    def claim(connection: Connection) -> bool:
+        return heartbeats.claim_round(connection, part, every_s)
+
+    return claim

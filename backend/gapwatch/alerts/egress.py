@@ -1,0 +1,136 @@
+"""Requests to addresses that people typed: resolved once, every address checked, connected to what was checked.
+
+Without this anybody who may set a channel could read what only this machine can reach: cloud metadata, Redis,
+routers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+import httpx
+
+from gapwatch.store.outbox import Attempt
+
+CONNECT_WITHIN_S, ANSWER_WITHIN_S = 5.0, 10.0
+LARGEST_ANSWER = 64 * 1024
+SHOWN_ANSWER = 2000
+PUBLIC_PORTS = {80, 443}
+# Tried again: too many, too slow, or their fault. Everything else that is no success will not get better.
+PASSING = {408, 425, 429}
+SERVER_FAULT, OK_FROM, OK_TO = 500, 200, 300
+LONGEST_RETRY_AFTER_S = 3600.0
+
+# Addresses that reach IPv4 ones through another spelling: NAT64, 6to4, Teredo, IPv4-compatible.
+_WRAPPED = [
+    ipaddress.ip_network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")
+]
+
+
+class Refused(Exception):
+    """The address must not be reached; the message is for people."""
+
+
+@dataclass(frozen=True)
+class Egress:
+    """Who may be talked to. `allow_private` is for a service inside a network of its own."""
+
+    allow_private: bool = False
+
+    def resolve(self, host: str, port: int) -> str:
+        """One address of the host, after all of them were found harmless."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (socket.gaierror, UnicodeError) as error:
+            raise OSError(f"the name {host[:100]} cannot be resolved") from error
+        addresses = [str(entry[4][0]) for entry in found]
+        if not self.allow_private:
+            for address in addresses:
+                if not is_public(address):
+                    raise Refused("the target is not a public address; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+        return addresses[0]
+
+    def check_url(self, url: str) -> SplitResult:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        if self.allow_private:
+            return parts
+        if parts.scheme != "https":
+            raise Refused("the target must be https; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+        if port not in PUBLIC_PORTS:
+            raise Refused("the target must be on port 443 or 80; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+        return parts
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Attempt:
+        """One request, no redirects, no proxy of the environment, bounded in time and size."""
+        started = time.monotonic()
+
+        def attempt(outcome: str, status: int | None, answer: str, retry_after_s: float | None = None) -> Attempt:
+            took_ms = round(1000 * (time.monotonic() - started))
+            return Attempt(outcome, status, answer, took_ms, retry_after_s)  # type: ignore[arg-type]
+
+        try:
+            parts = self.check_url(url)
+            host = parts.hostname or ""
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            address = self.resolve(host, port)
+            literal = f"[{address}]" if ":" in address else address
+            pinned = urlunsplit((parts.scheme, f"{literal}:{port}", parts.path or "/", parts.query, ""))
+            status, retry_after, answer = _exchange(pinned, host, parts.netloc, body, headers, started)
+        except Refused as error:
+            return attempt("refused", None, str(error))
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+            return attempt("retry", None, f"{type(error).__name__}: {error}"[:SHOWN_ANSWER])
+        if OK_FROM <= status < OK_TO:
+            return attempt("sent", status, answer)
+        if status in PASSING or status >= SERVER_FAULT:
+            return attempt("retry", status, answer, retry_after)
+        return attempt("refused", status, answer)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is on the open internet, in whatever spelling."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return is_public(str(ip.ipv4_mapped))
+        if ip.is_site_local or any(ip in net for net in _WRAPPED):
+            return False
+    return bool(ip.is_global and not ip.is_multicast and not ip.is_reserved and not ip.is_unspecified)
+
+
+def _exchange(
+    url: str, host: str, netloc: str, body: bytes, headers: Mapping[str, str], started: float
+) -> tuple[int, float | None, str]:
+    limits = httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S)
+    given = {**headers, "Host": netloc.rpartition("@")[2], "User-Agent": "gapwatch"}
+    with (
+        httpx.Client(timeout=limits, trust_env=False, follow_redirects=False) as client,
+        client.stream("POST", url, content=body, headers=given, extensions={"sni_hostname": host}) as answer,
+    ):
+        text = b""
+        for piece in answer.iter_raw():
+            text += piece
+            if len(text) > LARGEST_ANSWER or time.monotonic() - started > ANSWER_WITHIN_S:
+                break
+        return answer.status_code, retry_after_s(answer.headers.get("retry-after")), _readable(text)
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds of a Retry-After header; dates are taken for a minute."""
+    if header is None:
+        return None
+    try:
+        return min(LONGEST_RETRY_AFTER_S, max(0.0, float(header)))
+    except ValueError:
+        return 60.0
+
+
+def _readable(text: bytes) -> str:
+    words = text[:SHOWN_ANSWER].decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in words)

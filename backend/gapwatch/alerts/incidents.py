@@ -1,0 +1,113 @@
+"""From open alerts to one incident a deployment, and from an incident to one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from gapwatch.alerts.facts import gather
+from gapwatch.alerts.places import Place, place_of
+from gapwatch.store import alert_settings, alerting, outbox, watching
+from gapwatch.store.alerting import OpenAlert
+from gapwatch.store.database import Connection
+from gapwatch.watching.content import build
+from gapwatch.watching.incidents import page_for, worst
+from gapwatch.watching.routing import plan
+from gapwatch.watching.rules import Rule
+
+FLAP_MINUTES = 10.0
+
+
+def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_base: str) -> None:
+    """Bring the incident of a deployment in line with its alerts, and tell people if they must know now.
+
+    Called at the end of everything that may have moved alerts, in its transaction, and again when a page that was
+    held back may go out.
+    """
+    project_id, deployment_id = place.project_id, place.deployment_id
+    shown = [one for one in alerting.open_alerts(connection, project_id, deployment_id) if _counts(one)]
+    if not shown:
+        alerting.close_if_over(connection, project_id, deployment_id, {"resolved_by": alerting.SERVICE})
+        return
+    severity = worst([one.severity for one in shown])
+    incident = alerting.join_incident(connection, project_id, deployment_id, shown, severity)
+    # The most severe that ever fired is what people were told of; it does not get less by a part that ended.
+    by_name = {rule.name: rule for rule in rules}
+    heard = [one for one in shown if not _is_silenced(connection, place, one)]
+    now = watching.now(connection)
+    if not heard:
+        # Looked at again when the silence may be over.
+        _hold(connection, incident, now, project_id)
+        return
+    page = page_for(
+        worst([one.severity for one in heard]),
+        paged_severity=incident.paged_severity,
+        last_page=alerting.last_page_at(connection, project_id, deployment_id),
+        now=now,
+        flap_minutes=_flap_minutes(heard, by_name),
+    )
+    if page.at is None or page.at > now:
+        alerting.postpone_page(connection, project_id, incident.id, page.at)
+        return
+    _page(connection, place, incident, heard, by_name, now, link_base)
+
+
+def settle_due(connection: Connection, link_base: str) -> int:
+    """Incidents whose page was held back until now; how many were looked at."""
+    due = alerting.incidents_to_page(connection)
+    for project_id, deployment_id in due:
+        watching.lock_deployment(connection, deployment_id)
+        rules = alert_settings.rules(connection, project_id)
+        settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
+    return len(due)
+
+
+def _page(
+    connection: Connection,
+    place: Place,
+    incident: alerting.Incident,
+    alerts: list[OpenAlert],
+    by_name: dict[str, Rule],
+    now: datetime,
+    link_base: str,
+) -> None:
+    severity = worst([one.severity for one in alerts])
+    targets = alert_settings.targets(connection, place.project_id)
+    only = sorted({channel for one in alerts for channel in _named(one, by_name)})
+    planned = plan(targets, severity=severity, words=place.words, only=only, now=now)
+    if not planned:
+        # Nobody wants to know this; who joins later decides anew.
+        alerting.postpone_page(connection, place.project_id, incident.id, None)
+        return
+    content = {
+        **build(gather(connection, place, alerts, f"{link_base}/alerts/{alerts[0].id}", now)),
+        "incident": incident.id,
+        "opened_at": incident.opened_at.isoformat().replace("+00:00", "Z"),
+    }
+    alerting.mark_paged(connection, place.project_id, incident, content)
+    outbox.enqueue_page(connection, place.project_id, incident.id, planned, content)
+
+
+def _counts(alert: OpenAlert) -> bool:
+    return alert.state != "pending" and not alert.dry_run
+
+
+def _is_silenced(connection: Connection, place: Place, alert: OpenAlert) -> bool:
+    words = {**place.words, "rule": alert.rule, "severity": alert.severity}
+    return alert_settings.silencing(connection, place.project_id, words)
+
+
+def _hold(connection: Connection, incident: alerting.Incident, now: datetime, project_id: int) -> None:
+    ends = alert_settings.silence_ends(connection, project_id)
+    if incident.paged_at is None:
+        alerting.postpone_page(connection, project_id, incident.id, ends or now)
+
+
+def _flap_minutes(alerts: list[OpenAlert], by_name: dict[str, Rule]) -> float:
+    known = [by_name[one.rule].params.flap_minutes for one in alerts if one.rule in by_name]
+    return max(known, default=FLAP_MINUTES)
+
+
+def _named(alert: OpenAlert, by_name: dict[str, Rule]) -> tuple[int, ...]:
+    rule = by_name.get(alert.rule)
+    return () if rule is None else rule.channels

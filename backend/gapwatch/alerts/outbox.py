@@ -1,0 +1,113 @@
+"""Sending: claim, send, then mark sent, one delivery a transaction. Whatever dies in between sends again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+
+from gapwatch.access.sealing import Sealer
+from gapwatch.alerts.channels import alertmanager, apprise, email, pagerduty, slack, webhook
+from gapwatch.alerts.channels.message import Message
+from gapwatch.alerts.egress import Egress
+from gapwatch.errors import ServiceUnavailable
+from gapwatch.store import outbox
+from gapwatch.store.database import Connection, Database
+from gapwatch.store.outbox import Attempt, Delivery
+from gapwatch.watching.channels import read_config
+
+log = structlog.get_logger()
+
+# A slow receiver holds up one of these, not the others.
+SENDERS = 3
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0
+
+SEND: dict[str, Callable[[Any, Message, Egress], Attempt]] = {
+    "webhook": webhook.send,
+    "pagerduty": pagerduty.send,
+    "slack": slack.send,
+    "email": email.send,
+    "alertmanager": alertmanager.send,
+    "apprise": apprise.send,
+}
+
+
+class Sender:
+    def __init__(self, database: Database, sealer: Sealer, egress: Egress) -> None:
+        self._database = database
+        self._sealer = sealer
+        self._egress = egress
+
+    def send_due(self) -> int:
+        """Send until nothing is due; how many were tried."""
+        with ThreadPoolExecutor(SENDERS, thread_name_prefix="sender") as pool:
+            return sum(pool.map(lambda _: self._send_until_empty(), range(SENDERS)))
+
+    def _send_until_empty(self) -> int:
+        done = 0
+        while self._database.run(self._send_one):
+            done += 1
+        return done
+
+    def _send_one(self, connection: Connection) -> bool:
+        delivery = outbox.claim(connection)
+        if delivery is None:
+            return False
+        attempt = self._try(delivery)
+        retry_in = None
+        if attempt.outcome == "retry" and delivery.action != "test":
+            pause = pause_s(delivery.attempts + 1, attempt.retry_after_s)
+            retry_in = timedelta(seconds=pause)
+            if datetime.now(UTC) + retry_in > delivery.give_up_at:
+                retry_in = None
+        outbox.record_attempt(connection, delivery, attempt, retry_in)
+        if attempt.outcome != "sent":
+            log.warning(
+                "delivery not accepted",
+                delivery_id=delivery.id,
+                channel_id=delivery.channel_id,
+                status=attempt.status,
+                gives_up=retry_in is None,
+            )
+        return True
+
+    def _try(self, delivery: Delivery) -> Attempt:
+        """One attempt. Whatever goes wrong in a channel is an answer too, not an end of the sender."""
+        secrets = self._sealer.open(delivery.sealed)
+        if not delivery.enabled:
+            return Attempt("refused", None, "the channel is switched off", 0)
+        if secrets is None:
+            return Attempt(
+                "refused", None, "the channel's secrets are of another server secret; set them again", 0
+            )
+        try:
+            config = read_config(delivery.kind, delivery.config, secrets)  # type: ignore[arg-type]
+            return SEND[delivery.kind](config, message_of(delivery), self._egress)
+        except ServiceUnavailable:
+            raise
+        except Exception as error:
+            log.exception("channel failed", delivery_id=delivery.id, kind=delivery.kind)
+            return Attempt("refused", None, f"the channel failed: {type(error).__name__}", 0)
+
+
+def message_of(delivery: Delivery) -> Message:
+    return Message(
+        id=f"{delivery.project_id}-{delivery.id}",
+        project=delivery.dedup_key.split("/")[1],
+        action=delivery.action,
+        dedup_key=delivery.dedup_key,
+        content=delivery.content,
+        created_at=delivery.created_at,
+        now=datetime.now(UTC),
+    )
+
+
+def pause_s(attempts: int, retry_after_s: float | None) -> float:
+    """5, 10, 20 … seconds up to ten minutes, with jitter; never sooner than the other side asks for."""
+    planned = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(attempts - 1, 20))
+    jittered = planned * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
+    return max(jittered, retry_after_s or 0.0)

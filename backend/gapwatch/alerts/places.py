@@ -1,0 +1,37 @@
+"""A deployment as rules, channels and pages speak of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gapwatch.store import watching
+from gapwatch.store.database import Connection
+
+
+@dataclass(frozen=True)
+class Place:
+    """A deployment and the words it is known by."""
+
+    project_id: int
+    deployment_id: int
+    slug: str
+    policy: str
+    version: str
+    task: str
+    site: str | None
+    stage: str | None
+
+    @property
+    def words(self) -> dict[str, str | None]:
+        return {
+            "deployment": self.slug,
+            "policy": self.policy,
+            "task": self.task,
+            "site": self.site,
+            "stage": self.stage,
+        }
+
+
+def place_of(connection: Connection, project_id: int, deployment_id: int) -> Place:
+    words = watching.deployment_words(connection, project_id, deployment_id)
+    return Place(project_id, deployment_id, **words)  # type: ignore[arg-type]

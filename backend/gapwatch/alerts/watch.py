@@ -1,0 +1,182 @@
+"""Watching: folded episodes through the rules of their project, alerts moved and people told, in one
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from gapwatch.alerts.categories import judge_categories
+from gapwatch.alerts.incidents import settle
+from gapwatch.alerts.places import Place, place_of
+from gapwatch.store import alert_settings, alerting, detectors, watching
+from gapwatch.store.database import Connection, Database
+from gapwatch.watching.engine import Stored, watch_episodes
+from gapwatch.watching.rules import NoDataParams, Rule
+from gapwatch.watching.series import Seen
+from gapwatch.watching.worsening import standing_now
+
+# An episode that began so long before the newest one tells of another time, and pages nobody today.
+LATE_AFTER = timedelta(days=1)
+
+
+def watch_due_episodes(database: Database, link_base: str) -> int:
+    """Watch until nothing is due; returns the number of batches done."""
+    done = 0
+    for project_id in database.run(watching.projects_due):
+        while count := database.run(_step(project_id, link_base)):
+            done += count
+    return done
+
+
+def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:
+    def step(connection: Connection) -> int:
+        if not watching.try_lock_project(connection, project_id):
+            return 0
+        rows = watching.due_rows(connection, project_id)
+        if not rows:
+            return 0
+        rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
+        episodes = watching.episodes_of(connection, project_id, rows)
+        for deployment_id in sorted(episodes):
+            watching.lock_deployment(connection, deployment_id)
+            _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
+        watching.finish_rows(connection, project_id, rows)
+        return len(rows)
+
+    return step
+
+
+def _watch_deployment(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    rules: Sequence[Rule],
+    episodes: list[Seen],
+    link_base: str,
+) -> None:
+    place = place_of(connection, project_id, deployment_id)
+    mine = [rule for rule in rules if rule.match.fits({**place.words, "rule": None})]
+    progress = watching.progress(connection, project_id, deployment_id)
+    in_time, late = watching.split_late(episodes, progress, LATE_AFTER)
+    stored = detectors.load(connection, project_id, deployment_id)
+    found, states = watch_episodes(
+        mine,
+        stored,
+        in_time,
+        count=progress.episodes,
+        sim_counts=_remembered(connection, project_id, deployment_id),
+        seed=deployment_id,
+    )
+    detectors.save(connection, project_id, deployment_id, states)
+    _hear_robots(connection, place, mine, episodes)
+    if progress.silent and in_time:
+        progress.silent = False
+        alerting.stop_data(connection, project_id, deployment_id, "data_again")
+    alerting.end_alerts_of_missing_rules(connection, project_id, deployment_id, {rule.name for rule in mine})
+    for one in found:
+        alerting.apply_input(connection, project_id, deployment_id, one.rule, one.series, one.input, one.evidence)
+    before = progress.episodes
+    progress.episodes += len(in_time)
+    progress.late += late
+    watching.save_progress(connection, project_id, deployment_id, progress)
+    if in_time:
+        newest = progress.newest_started_at or in_time[-1].started_at
+        judge_categories(connection, place, mine, before, progress.episodes, newest)
+    _note_standing(connection, project_id, deployment_id, stored | states)
+    settle(connection, place, rules, link_base)
+
+
+def _remembered(connection: Connection, project_id: int, deployment_id: int) -> Callable[[int], tuple[int, int]]:
+    """Sim counts are looked up once a step and policy version."""
+    known: dict[int, tuple[int, int]] = {}
+
+    def counts(policy_id: int) -> tuple[int, int]:
+        if policy_id not in known:
+            known[policy_id] = watching.sim_counts(connection, project_id, deployment_id, policy_id)
+        return known[policy_id]
+
+    return counts
+
+
+def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], episodes: list[Seen]) -> None:
+    """Robots that were called silent and are heard again have recovered."""
+    for robot in detectors.hear(connection, place.project_id, place.deployment_id, episodes):
+        for rule in rules:
+            if rule.kind == "no_data":
+                evidence = {"note": "heard again"}
+                alerting.apply_input(
+                    connection, place.project_id, place.deployment_id, rule, f"robot:{robot}", "recovery", evidence
+                )
+
+
+def _note_standing(
+    connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], Stored]
+) -> None:
+    for alert in alerting.open_alerts(connection, project_id, deployment_id):
+        stored = states.get((alert.rule, alert.series))
+        now = None if stored is None else standing_now(stored.state, alert.evidence)
+        if now is not None:
+            alerting.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
+
+
+def watch_silence(database: Database, link_base: str) -> int:
+    """Robots that should be sending and are not; how many are newly silent. Driven by the clock."""
+    found = 0
+    for project_id in database.run(detectors.projects_with_robots):
+        found += database.run(_silence_step(project_id, link_base))
+    return found
+
+
+def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int]:
+    def step(connection: Connection) -> int:
+        rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
+        silence = [(rule, rule.params) for rule in rules if isinstance(rule.params, NoDataParams)]
+        if not silence or not watching.try_lock_project(connection, project_id):
+            return 0
+        shortest = min(params.after_minutes for _, params in silence)
+        now = watching.now(connection)
+        found = 0
+        for heard in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
+            place = place_of(connection, project_id, heard.deployment_id)
+            fitting = [
+                rule
+                for rule, params in silence
+                if rule.match.fits({**place.words, "rule": None}) and _is_silent(heard, params, now)
+            ]
+            if not fitting:
+                continue
+            watching.lock_deployment(connection, heard.deployment_id)
+            named = not heard.robot.startswith(detectors.NO_ROBOT)
+            evidence = {
+                "robot": heard.robot if named else "no robot",
+                "heard_at": heard.heard_at.isoformat().replace("+00:00", "Z"),
+                "longest_gap_s": heard.longest_gap_s,
+                "episodes": heard.live_episodes,
+            }
+            for rule in fitting:
+                alerting.apply_input(
+                    connection, project_id, heard.deployment_id, rule, f"robot:{heard.robot}", "breach", evidence
+                )
+            detectors.mark_silent(connection, project_id, heard.robot)
+            if not detectors.speaking_robots(connection, project_id, heard.deployment_id):
+                _stop(connection, project_id, heard.deployment_id)
+            settle(connection, place, rules, link_base)
+            found += 1
+        return found
+
+    return step
+
+
+def _is_silent(heard: detectors.Heard, params: NoDataParams, now: datetime) -> bool:
+    allowed_s = max(60 * params.after_minutes, params.times_longest_gap * heard.longest_gap_s)
+    quiet_s = (now - heard.heard_at).total_seconds()
+    return heard.live_episodes >= params.min_episodes and quiet_s > allowed_s
+
+
+def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:
+    progress = watching.progress(connection, project_id, deployment_id)
+    progress.silent = True
+    watching.save_progress(connection, project_id, deployment_id, progress)
+    alerting.stop_data(connection, project_id, deployment_id, "data_stopped")

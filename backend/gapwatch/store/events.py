@@ -1,0 +1,105 @@
+"""SQL of events: dated facts that may explain a change, and those that episodes themselves tell of."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from gapwatch.watching.changes import LOOK_BACK, SLACK, Happened
+
+
+def add_event(
+    connection: Connection,
+    project_id: int,
+    *,
+    kind: str,
+    at: datetime,
+    title: str,
+    deployment_id: int | None,
+    details: dict[str, Any],
+) -> int:
+    return int(
+        connection.execute(
+            text("""
+            INSERT INTO events (project_id, kind, at, title, deployment_id, details)
+            VALUES (:p, :kind, :at, :title, :d, CAST(:details AS jsonb)) RETURNING id
+            """),
+            {
+                "p": project_id,
+                "kind": kind,
+                "at": at,
+                "title": title,
+                "d": deployment_id,
+                "details": json.dumps(details),
+            },
+        ).scalar_one()
+    )
+
+
+def events_page(
+    connection: Connection, project_id: int, *, deployment: str | None, before_id: int | None, limit: int
+) -> list[dict[str, Any]]:
+    """Newest first."""
+    rows = connection.execute(
+        text("""
+        SELECT e.id, e.kind, e.at, e.title, d.slug AS deployment, e.details, e.created_at FROM events e
+        LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
+        WHERE e.project_id = :p AND (CAST(:slug AS text) IS NULL OR d.slug = :slug)
+          AND (CAST(:before AS int) IS NULL OR e.id < :before)
+        ORDER BY e.id DESC LIMIT :limit
+        """),
+        {"p": project_id, "slug": deployment, "before": before_id, "limit": limit},
+    ).mappings()
+    return [dict(row) for row in rows]
+
+
+def events_near(
+    connection: Connection, project_id: int, deployment_id: int, change_at: datetime
+) -> list[Happened]:
+    """What people and pipelines told of around a change, and the versions that episodes show for the first
+    time.
+    """
+    window = {"p": project_id, "d": deployment_id, "from": change_at - LOOK_BACK, "to": change_at + SLACK}
+    told = connection.execute(
+        text("""
+        SELECT e.kind, e.at, e.title, d.slug AS deployment, e.details FROM events e
+        LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
+        WHERE e.project_id = :p AND e.at BETWEEN :from AND :to ORDER BY e.at DESC LIMIT 200
+        """),
+        window,
+    )
+    found = [
+        Happened(
+            row.kind,
+            row.at,
+            row.title,
+            row.deployment,
+            _word(row.details.get("site")),
+            tuple(word for word in row.details.get("robots", ()) if isinstance(word, str)),
+        )
+        for row in told
+    ]
+    return found + _releases(connection, window)
+
+
+def _releases(connection: Connection, window: dict[str, Any]) -> list[Happened]:
+    """Policy versions whose first hour at the deployment lies in the window and that follow another one."""
+    rows = connection.execute(
+        text("""
+        SELECT p.name, p.version, s.first_at, d.slug FROM (
+            SELECT policy_id, min(bucket_at) AS first_at, min(min(bucket_at)) OVER () AS oldest FROM rollup_counts
+            WHERE project_id = :p AND domain = 'real' AND source_id = :d AND tier = 'hour' GROUP BY policy_id) s
+        JOIN policies p ON p.project_id = :p AND p.id = s.policy_id
+        JOIN deployments d ON d.project_id = :p AND d.id = :d
+        WHERE s.first_at BETWEEN :from AND :to AND s.first_at > s.oldest
+        """),
+        window,
+    )
+    return [Happened("release", row.first_at, f"{row.name} {row.version} first seen", row.slug) for row in rows]
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,282 @@
+"""The queue of the watch, the episodes it takes from it, and how far each deployment has come.
+
+Accepted batches come here when they are folded, in the same transaction. One process watches a project at a time,
+in the order of arrival, so that the same episodes always give the same alarms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, text
+
+from gapwatch.watching.series import Seen
+
+# Rows, and about how many episodes, of one transaction.
+ROWS_AT_MOST = 500
+EPISODES_AT_MOST = 20_000
+# Advisory locks: one watcher a project; one writer of the alerts of a deployment.
+WATCHER, DEPLOYMENT = 7301, 7302
+
+# Corrections and deletions change numbers that are shown, never what a detector has seen: only first versions
+# come.
+_HAND_OVER = text("""
+WITH done AS (
+    DELETE FROM work WHERE id = ANY(:ids) RETURNING project_id, id, episode_ids, revision, sign, created_at
+)
+INSERT INTO watch_due (project_id, episode_ids, accepted_at)
+SELECT project_id, episode_ids, created_at FROM done WHERE sign = 1 AND revision = 1 ORDER BY id
+""")
+# What is still to be folded may be older than what is here; it is waited for, unless it keeps failing.
+_ROWS = text("""
+SELECT id, episode_ids, accepted_at FROM watch_due
+WHERE project_id = :p AND accepted_at < (
+    SELECT coalesce(min(created_at), 'infinity') FROM work
+    WHERE project_id = :p AND kind = 'fold' AND sign = 1 AND revision = 1 AND attempts = 0)
+ORDER BY accepted_at, id LIMIT :most
+""")
+_EPISODES = """
+SELECT e.id, e.deployment_id, e.started_at, e.received_at, e.revision, e.outcome, e.policy_id, e.stage,
+       r.name AS robot, e.reward, e.duration_s, e.violations, e.interventions, e.overrides,
+       sn.names AS signal_names, e.signals, mn.names AS metric_names, e.metrics
+FROM episodes e
+LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
+LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_names_id
+LEFT JOIN name_sets mn ON mn.project_id = e.project_id AND mn.id = e.metric_names_id
+WHERE e.project_id = :p AND e.domain = 'real'
+"""
+
+
+@dataclass(frozen=True)
+class DueRow:
+    id: int
+    episode_ids: list[str]
+    accepted_at: datetime
+
+
+@dataclass
+class Progress:
+    """How far the watch of a deployment has come."""
+
+    episodes: int = 0
+    late: int = 0
+    newest_started_at: datetime | None = None
+    newest_received_at: datetime | None = None
+    silent: bool = False
+
+
+def hand_over(connection: Connection, work_ids: list[int]) -> None:
+    """Folded work rows end, and what they brought is due to be watched."""
+    connection.execute(_HAND_OVER, {"ids": work_ids})
+
+
+def projects_due(connection: Connection) -> list[int]:
+    return list(connection.scalars(text("SELECT DISTINCT project_id FROM watch_due")))
+
+
+def try_lock_project(connection: Connection, project_id: int) -> bool:
+    """Whether this transaction may watch the project; nobody waits for another watcher."""
+    statement = text("SELECT pg_try_advisory_xact_lock(:kind, :p)")
+    return bool(connection.execute(statement, {"kind": WATCHER, "p": project_id}).scalar_one())
+
+
+def lock_deployment(connection: Connection, deployment_id: int) -> None:
+    """Until the transaction ends nobody else moves the alerts of this deployment, be it a person or the watch."""
+    statement = text("SELECT pg_advisory_xact_lock(:kind, :d)")
+    connection.execute(statement, {"kind": DEPLOYMENT, "d": deployment_id})
+
+
+def due_rows(connection: Connection, project_id: int) -> list[DueRow]:
+    rows: list[DueRow] = []
+    episodes = 0
+    for row in connection.execute(_ROWS, {"p": project_id, "most": ROWS_AT_MOST}):
+        if rows and episodes + len(row.episode_ids) > EPISODES_AT_MOST:
+            break
+        rows.append(DueRow(row.id, row.episode_ids, row.accepted_at))
+        episodes += len(row.episode_ids)
+    return rows
+
+
+def finish_rows(connection: Connection, project_id: int, rows: list[DueRow]) -> None:
+    ids = [row.id for row in rows]
+    connection.execute(
+        text("DELETE FROM watch_due WHERE project_id = :p AND id = ANY(:ids)"), {"p": project_id, "ids": ids}
+    )
+
+
+def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[int, list[Seen]]:
+    """The real episodes of these rows by deployment, in the order of arrival; within a batch by their own time.
+
+    An episode is news only in the batch that brought it: a later fold of the same episodes, after a migration
+    say, has another time and is passed over.
+    """
+    accepted = {episode_id: row.accepted_at for row in rows for episode_id in row.episode_ids}
+    found = connection.execute(
+        text(f"{_EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
+        {"p": project_id, "ids": list(accepted)},
+    )
+    by_deployment: dict[int, list[Seen]] = {}
+    for row in found.mappings():
+        if row["received_at"] == accepted[row["id"]] or row["revision"] > 1:
+            by_deployment.setdefault(row["deployment_id"], []).append(_seen(row))
+    return by_deployment
+
+
+def episodes_since(
+    connection: Connection, project_id: int, deployment_id: int, since: datetime, most: int
+) -> list[Seen]:
+    """The last episodes of a deployment from a time on, in the order the watch takes them, for a replay."""
+    newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
+    found = connection.execute(
+        text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
+    ).mappings()
+    return sorted((_seen(row) for row in found), key=lambda e: (e.received_at, e.started_at, e.id))
+
+
+def sim_counts(connection: Connection, project_id: int, deployment_id: int, policy_id: int) -> tuple[int, int]:
+    """Sim successes and n that a policy version is compared with at the task of a deployment: its baseline.
+
+    The pinned simulator, or else the one with the most episodes: the same choice that the drop is shown with.
+    """
+    row = connection.execute(
+        text("""
+        SELECT sum(c.successes) AS successes, sum(c.successes + c.failures) AS n
+        FROM rollup_counts c
+        JOIN deployments d ON d.project_id = c.project_id AND d.id = :d AND d.task_id = c.task_id
+        LEFT JOIN baselines b ON b.project_id = d.project_id AND b.deployment_id = d.id
+        WHERE c.project_id = :p AND c.domain = 'sim' AND c.tier = 'month' AND c.policy_id = :policy
+          AND (b.simulator_id IS NULL OR c.source_id = b.simulator_id)
+        GROUP BY c.source_id ORDER BY n DESC, c.source_id LIMIT 1
+        """),
+        {"p": project_id, "d": deployment_id, "policy": policy_id},
+    ).first()
+    return (0, 0) if row is None else (int(row.successes), int(row.n))
+
+
+def progress(connection: Connection, project_id: int, deployment_id: int) -> Progress:
+    row = connection.execute(
+        text("""
+        SELECT episodes, late, newest_started_at, newest_received_at, silent FROM watches
+        WHERE project_id = :p AND deployment_id = :d
+        """),
+        {"p": project_id, "d": deployment_id},
+    ).first()
+    return Progress() if row is None else Progress(*row)
+
+
+def save_progress(connection: Connection, project_id: int, deployment_id: int, now: Progress) -> None:
+    connection.execute(
+        text(""" INSERT INTO watches (project_id, deployment_id, episodes, late, newest_started_at,
+        newest_received_at, silent) VALUES (:p, :d, :episodes, :late, :started, :received, :silent) ON CONFLICT
+        (project_id, deployment_id) DO UPDATE SET episodes = excluded.episodes, late = excluded.late,
+            newest_started_at = excluded.newest_started_at, newest_received_at = excluded.newest_received_at,
+            silent = excluded.silent, updated_at = now()
+        """),
+        {
+            "p": project_id,
+            "d": deployment_id,
+            "episodes": now.episodes,
+            "late": now.late,
+            "started": now.newest_started_at,
+            "received": now.newest_received_at,
+            "silent": now.silent,
+        },
+    )
+
+
+def oldest_due_s(connection: Connection) -> float:
+    statement = text("SELECT extract(epoch FROM now() - min(created_at)) FROM watch_due")
+    return float(connection.execute(statement).scalar() or 0)
+
+
+def split_late(episodes: list[Seen], now: Progress, late_after: timedelta) -> tuple[list[Seen], int]:
+    """Those in time, and how many were so far behind newer ones that they say nothing of today.
+
+    `now` is brought forward to the newest that was seen.
+    """
+    in_time: list[Seen] = []
+    for episode in episodes:
+        newest = now.newest_started_at
+        if newest is not None and episode.started_at < newest - late_after:
+            continue
+        in_time.append(episode)
+        now.newest_started_at = max(newest or episode.started_at, episode.started_at)
+        now.newest_received_at = episode.received_at
+    return in_time, len(episodes) - len(in_time)
+
+
+def _seen(row: object) -> Seen:
+    def named(names: str, values: str) -> dict[str, float]:
+        return dict(zip(row[names] or (), row[values] or (), strict=True))  # type: ignore[index]
+
+    plain = ("id", "started_at", "received_at", "outcome", "policy_id", "stage", "robot", "reward", "duration_s")
+    counts = ("violations", "interventions", "overrides")
+    fields = {name: row[name] for name in (*plain, *counts)}  # type: ignore[index]
+    return Seen(**fields, signals=named("signal_names", "signals"), metrics=named("metric_names", "metrics"))
+
+
+def now(connection: Connection) -> datetime:
+    """The time of the transaction, by the clock that all processes share."""
+    found: datetime = connection.execute(text("SELECT now()")).scalar_one()
+    return found
+
+
+def deployment_words(connection: Connection, project_id: int, deployment_id: int) -> dict[str, str | None]:
+    row = connection.execute(
+        text("""
+        SELECT d.slug, p.name AS policy, p.version, t.name AS task, s.name AS site, d.stage FROM deployments d
+        JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
+        JOIN tasks t ON t.project_id = d.project_id AND t.id = d.task_id
+        LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
+        WHERE d.project_id = :p AND d.id = :d
+        """),
+        {"p": project_id, "d": deployment_id},
+    ).mappings()
+    return dict(row.one())
+
+
+@dataclass(frozen=True)
+class RobotCount:
+    robot: str
+    successes: int
+    n: int
+
+
+def robots_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[RobotCount]:
+    """Successes of each robot of a deployment from a time on."""
+    rows = connection.execute(
+        text("""
+        SELECT r.name, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
+        FROM episodes e JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
+        WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real' AND e.started_at >= :since
+          AND e.outcome IN ('success', 'failure')
+        GROUP BY r.name ORDER BY r.name
+        """),
+        {"p": project_id, "d": deployment_id, "since": since},
+    )
+    return [RobotCount(row.name, row.successes, row.n) for row in rows]
+
+
+@dataclass(frozen=True)
+class LevelCount:
+    condition: str
+    level: str
+    successes: int
+    n: int
+
+
+def levels_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[LevelCount]:
+    """Successes under each level of each named condition from a time on."""
+    rows = connection.execute(
+        text("""
+        SELECT l.key, l.value, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
+        FROM episodes e JOIN condition_sets c ON c.project_id = e.project_id AND c.id = e.condition_set_id
+        CROSS JOIN LATERAL jsonb_each_text(c.levels) l
+        WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real' AND e.started_at >= :since
+          AND e.outcome IN ('success', 'failure')
+        GROUP BY l.key, l.value ORDER BY l.key, l.value
+        """),
+        {"p": project_id, "d": deployment_id, "since": since},
+    )
+    return [LevelCount(row.key, row.value, row.successes, row.n) for row in rows]
