@@ -37,8 +37,8 @@ REQUESTS = 40
 RAW_ROUNDS = 3
 # Beyond this pandas needs gigabytes.
 MOST_FOR_PANDAS = 1_000_000
-# Four policies at one place each: a deployment holds a tenth of what is stored, its baseline as much.
-DEPLOYMENTS = 5
+# Four policies at one place each: a deployment holds an eighth of what is stored, its baseline as much.
+DEPLOYMENTS = 4
 QUESTIONS = ("drop", "ledger", "slices", "trend")
 DUE = """
 INSERT INTO work (project_id, kind, episode_ids)
@@ -124,7 +124,7 @@ def deployment(number: int) -> str:
 
 
 def send_patterns(service: Service) -> None:
-    """The episodes that filling multiplies: as many of sim as of real, in five deployments."""
+    """The episodes that filling multiplies: as many of sim as of real, in four deployments."""
     chance = random.Random(3)
     made = []
     for number, record in enumerate(records.make_records(PATTERNS)):

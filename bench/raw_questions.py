@@ -1,7 +1,7 @@
 """The questions of `bench.query` put to the stored episodes themselves: one SQL statement each, and pandas.
 
-They give less than the service does (no intervals, no baseline choice, no evidence from signals), so the comparison is
-kind to them.
+Each brings what the service's answer is computed from, no more; intervals, weights and verdicts would still have to be
+computed from it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,29 @@ SIDES = """
 FROM episodes e WHERE e.project_id = %(project_id)s AND e.policy_id = %(policy_id)s AND e.task_id = %(task_id)s
 AND (e.deployment_id = %(deployment_id)s OR e.domain = 'sim') AND e.outcome IN ('success', 'failure')
 """
-DROP = f"SELECT e.domain, count(*), count(*) FILTER (WHERE e.outcome = 'success') {SIDES} GROUP BY 1"
+# By session, because the interval needs them, and by contract, because a difference is said first.
+DROP = f"""
+SELECT e.domain, e.session, e.contract_id, count(*), count(*) FILTER (WHERE e.outcome = 'success')
+{SIDES} GROUP BY 1, 2, 3
+"""
+# What is usual in sim successes, then how many signals of each failure are not; and the cells of both sides.
 LEDGER = f"""
-SELECT e.domain, e.failure_phase, e.failure_labels, e.failure_category, count(*) {SIDES}
-AND e.outcome = 'failure' GROUP BY 1, 2, 3, 4
+WITH usual AS (
+    SELECT place, percentile_disc(ARRAY[0.01, 0.5, 0.99]) WITHIN GROUP (ORDER BY value) AS q
+    FROM episodes e, unnest(e.signals) WITH ORDINALITY AS s (value, place)
+    WHERE e.project_id = %(project_id)s AND e.policy_id = %(policy_id)s AND e.task_id = %(task_id)s
+    AND e.domain = 'sim' AND e.outcome = 'success' GROUP BY 1
+), failed AS (
+    SELECT e.domain, e.id, e.failure_phase, e.failure_labels, e.failure_category, u.place
+    FROM episodes e LEFT JOIN LATERAL unnest(e.signals) WITH ORDINALITY AS s (value, place) ON true
+    LEFT JOIN usual u ON u.place = s.place AND (s.value < u.q[1] OR s.value > u.q[3])
+    {SIDES.partition("WHERE")[1]}{SIDES.partition("WHERE")[2]} AND e.outcome = 'failure'
+)
+SELECT domain, failure_phase, failure_labels, failure_category, place, count(DISTINCT id), NULL::int, NULL::int
+FROM failed GROUP BY 1, 2, 3, 4, 5
+UNION ALL
+SELECT e.domain, NULL, NULL, NULL, NULL, count(*), e.condition_set_id, count(*) FILTER (WHERE e.outcome = 'success')
+{SIDES} GROUP BY e.domain, e.condition_set_id
 """
 SLICES = f"""
 SELECT e.domain, l.key, l.value, count(*), count(*) FILTER (WHERE e.outcome = 'success')

@@ -41,13 +41,15 @@ def upgrade() -> None:
     op.create_table(
         "pooled_conditions",
         sa.Column("project_id", sa.Integer(), nullable=False),
+        sa.Column("policy_id", sa.Integer(), nullable=False),
+        sa.Column("task_id", sa.Integer(), nullable=False),
         sa.Column("name", sa.Text(collation="C"), nullable=False),
         sa.Column("levels", sa.Integer(), nullable=False),
         sa.Column(
             "pooled_at", postgresql.TIMESTAMP(timezone=True), server_default=sa.text("now()"), nullable=False
         ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("pooled_conditions_project_id_fkey")),
-        sa.PrimaryKeyConstraint("project_id", "name", name=op.f("pooled_conditions_pkey")),
+        sa.PrimaryKeyConstraint("project_id", "policy_id", "task_id", "name", name=op.f("pooled_conditions_pkey")),
     )
     op.create_table(
         "rollup_cells",

@@ -10,17 +10,18 @@ from gapwatch.tally.sums import Sums
 from gapwatch.tally.tiers import count_rows, value_rows
 from gapwatch.tally.values import add_values, pack_values, unpack_values
 
-# A condition with more levels than this tells episodes apart instead of describing them; and a project with more
-# cells than this would answer from as many rows as it has episodes.
+# A condition with more levels than this tells episodes apart instead of describing them; and a policy version with
+# more cells in one task than this would be answered from as many rows as it has episodes.
 MOST_LEVELS = 50
-MOST_CELLS = 5000
+MOST_CELLS = 2000
 
 
 def add_sums(connection: Connection, project_id: int, sums: Sums) -> None:
     """Every table in one fixed order. The project is locked by the caller."""
     tables = count_rows(sums)
-    numbers, made = cells.intern_cells(connection, project_id, {key[6] for key in tables["rollup_cells"]})
+    numbers = cells.intern_cells(connection, project_id, {key[6] for key in tables["rollup_cells"]})
     said = cells.intern_signatures(connection, project_id, {key[7] for key in tables["rollup_failures"]})
+    new_cells: set[tuple[int, int]] = set()
     for table, found in tables.items():
         rows: list[tuple[Any, ...]] = []
         for key, counts in found.items():
@@ -30,20 +31,22 @@ def add_sums(connection: Connection, project_id: int, sums: Sums) -> None:
                 rows.append((*key[:6], numbers[key[6]], said[key[7]], *counts))
             else:
                 rows.append((*key, *counts))
-        rollups.add_counts(connection, project_id, table, rows)
+        fresh = rollups.add_counts(connection, project_id, table, rows)
+        if table == "rollup_cells":
+            new_cells = fresh
     _add_values(connection, project_id, sums)
-    if made:
-        pool_conditions(connection, project_id)
+    for policy_id, task_id in sorted(new_cells):
+        pool_conditions(connection, project_id, policy_id, task_id)
 
 
-def pool_conditions(connection: Connection, project_id: int) -> None:
-    """Leave out of all cells what has too many levels; then, while there are too many cells, what has most."""
+def pool_conditions(connection: Connection, project_id: int, policy_id: int, task_id: int) -> None:
+    """Leave out of the cells what has too many levels; then, while there are too many cells, what has most."""
     while True:
-        total, levels = cells.condition_levels(connection, project_id)
+        total, levels = cells.condition_levels(connection, project_id, policy_id, task_id)
         most = max(levels, key=lambda name: (levels[name], name), default=None)
         if most is None or (levels[most] <= MOST_LEVELS and total <= MOST_CELLS):
             return
-        cells.pool_condition(connection, project_id, most, levels[most])
+        cells.pool_condition(connection, project_id, policy_id, task_id, most, levels[most])
 
 
 def _add_values(connection: Connection, project_id: int, sums: Sums) -> None:

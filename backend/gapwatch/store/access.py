@@ -192,4 +192,5 @@ def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
 
 def projects(connection: Connection) -> list[tuple[int, str]]:
     """Every project by number and slug."""
-    return [(row.id, row.slug) for row in connection.execute(select(Project.id, Project.slug).order_by(Project.id))]
+    found = connection.execute(select(Project.id, Project.slug).order_by(Project.id))
+    return [(row.id, row.slug) for row in found]

@@ -16,6 +16,11 @@ from gapwatch.store.folding import driver_cursor
 Keys = tuple[tuple[str, str], ...]
 
 
+_SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
+_PLACE = "project_id = :p AND domain IN ('real', 'sim') AND policy_id = :policy AND task_id = :task"
+_MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
+
+
 def cell_row(content: Any) -> tuple[Any, ...]:
     """The database row of a cell: hash first, then what is hashed."""
     robot, site, stage, levels = content
@@ -23,8 +28,8 @@ def cell_row(content: Any) -> tuple[Any, ...]:
     return _digest(body), robot, site, stage, msgspec.json.encode(dict(levels)).decode()
 
 
-def intern_cells(connection: Connection, project_id: int, contents: Iterable[Any]) -> tuple[dict[Any, int], int]:
-    """The numbers of cells, made where absent, and how many were made."""
+def intern_cells(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
+    """The numbers of cells, made where absent."""
     rows = {content: cell_row(content) for content in contents}
     columns = (
         *(("content_hash", "bytea"), ("robot_id", "int"), ("site_id", "int"), ("stage", "text")),
@@ -40,14 +45,14 @@ def intern_signatures(connection: Connection, project_id: int, contents: Iterabl
         body = msgspec.json.encode([phase, labels, category])
         rows[content] = (_digest(body), phase, msgspec.json.encode(labels).decode(), category)
     columns = (("content_hash", "bytea"), ("phase", "text"), ("labels", "jsonb"), ("category", "text"))
-    return _intern(connection, project_id, "signatures", columns, rows)[0]
+    return _intern(connection, project_id, "signatures", columns, rows)
 
 
 def _intern(
     connection: Connection, project_id: int, table: str, columns: Keys, rows: Mapping[Any, tuple[Any, ...]]
-) -> tuple[dict[Any, int], int]:
+) -> dict[Any, int]:
     if not rows:
-        return {}, 0
+        return {}
     hashes = array_text((row[0] for row in rows.values()), "bytea")
     with driver_cursor(connection) as cursor:
         query = sql.SQL(
@@ -75,39 +80,54 @@ def _intern(
             ]
             cursor.execute(insert, (project_id, *arrays))
             known |= dict(cursor.execute(query, (project_id, hashes)).fetchall())
-    return {content: known[row[0]] for content, row in rows.items()}, len(fresh)
+    return {content: known[row[0]] for content, row in rows.items()}
 
 
-def condition_levels(connection: Connection, project_id: int) -> tuple[int, dict[str, int]]:
-    """How many cells a project has, and how many levels each condition has among them."""
-    cells = connection.execute(text("SELECT count(*) FROM cells WHERE project_id = :p"), {"p": project_id})
-    levels = connection.execute(
+def condition_levels(
+    connection: Connection, project_id: int, policy_id: int, task_id: int
+) -> tuple[int, dict[str, int]]:
+    """How many cells a policy version's task has, and how many levels each condition has among them."""
+    found = connection.execute(
         text(
-            "SELECT l.key, count(DISTINCT l.value) FROM cells c, jsonb_each_text(c.levels) l"
-            " WHERE c.project_id = :p GROUP BY 1"
+            "SELECT c.levels FROM cells c WHERE c.project_id = :p AND c.id IN"  # noqa: S608
+            f" (SELECT cell_id FROM rollup_cells WHERE {_PLACE} AND tier = 'month')"
         ),
-        {"p": project_id},
+        {"p": project_id, "policy": policy_id, "task": task_id},
     )
-    return cells.scalar_one(), {row[0]: row[1] for row in levels}
+    cells, levels = 0, dict[str, set[str]]()
+    for (each,) in found:
+        cells += 1
+        for name, level in each.items():
+            levels.setdefault(name, set()).add(level)
+    return cells, {name: len(different) for name, different in levels.items()}
 
 
-def pool_condition(connection: Connection, project_id: int, name: str, levels: int) -> None:
-    """Leave a condition out of all cells; the counts of cells that become one are added up."""
+def pool_condition(
+    connection: Connection, project_id: int, policy_id: int, task_id: int, name: str, levels: int
+) -> None:
+    """Leave a condition out of the cells of a policy version's task; counts of cells that become one are added."""
+    place = {"p": project_id, "policy": policy_id, "task": task_id}
     connection.execute(
-        text("INSERT INTO pooled_conditions (project_id, name, levels) VALUES (:p, :name, :levels)"),
-        {"p": project_id, "name": name, "levels": levels},
+        text(
+            "INSERT INTO pooled_conditions (project_id, policy_id, task_id, name, levels)"
+            " VALUES (:p, :policy, :task, :name, :levels)"
+        ),
+        place | {"name": name, "levels": levels},
     )
     found = connection.execute(
-        text("SELECT id, robot_id, site_id, stage, levels FROM cells WHERE project_id = :p AND levels ? :name"),
-        {"p": project_id, "name": name},
+        text(
+            "SELECT c.id, c.robot_id, c.site_id, c.stage, c.levels FROM cells c"  # noqa: S608
+            " WHERE c.project_id = :p AND c.levels ? :name AND c.id IN"
+            f" (SELECT cell_id FROM rollup_cells WHERE {_PLACE})"
+        ),
+        place | {"name": name},
     )
     merged = {}
     for row in found:
         rest = tuple(sorted((key, level) for key, level in row.levels.items() if key != name))
         merged[row.id] = (row.robot_id, row.site_id, row.stage, rest)
-    numbers, _ = intern_cells(connection, project_id, set(merged.values()))
-    moved = {
-        "p": project_id,
+    numbers = intern_cells(connection, project_id, set(merged.values()))
+    moved = place | {
         "old": array_text(merged, "int"),
         "new": array_text((numbers[content] for content in merged.values()), "int"),
     }
@@ -115,13 +135,11 @@ def pool_condition(connection: Connection, project_id: int, name: str, levels: i
         connection.execute(text(statement), moved)
 
 
-_SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
-_MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
 _MERGE = (
     f"""
     INSERT INTO rollup_cells AS r (project_id, {_SCOPE}, cell_id, successes, failures, aborted, abandoned)
     SELECT project_id, {_SCOPE}, m.new, sum(successes), sum(failures), sum(aborted), sum(abandoned)
-    FROM rollup_cells JOIN {_MAP} ON cell_id = m.old WHERE project_id = :p
+    FROM rollup_cells JOIN {_MAP} ON cell_id = m.old WHERE {_PLACE}
     GROUP BY project_id, {_SCOPE}, m.new
     ON CONFLICT (project_id, {_SCOPE}, cell_id) DO UPDATE SET
         successes = r.successes + excluded.successes, failures = r.failures + excluded.failures,
@@ -130,14 +148,13 @@ _MERGE = (
     f"""
     INSERT INTO rollup_failures AS r (project_id, {_SCOPE}, cell_id, signature_id, failures)
     SELECT project_id, {_SCOPE}, m.new, signature_id, sum(failures)
-    FROM rollup_failures JOIN {_MAP} ON cell_id = m.old WHERE project_id = :p
+    FROM rollup_failures JOIN {_MAP} ON cell_id = m.old WHERE {_PLACE}
     GROUP BY project_id, {_SCOPE}, m.new, signature_id
     ON CONFLICT (project_id, {_SCOPE}, cell_id, signature_id) DO UPDATE SET
         failures = r.failures + excluded.failures
     """,  # noqa: S608
-    "DELETE FROM rollup_cells WHERE project_id = :p AND cell_id = ANY(CAST(:old AS int[]))",
-    "DELETE FROM rollup_failures WHERE project_id = :p AND cell_id = ANY(CAST(:old AS int[]))",
-    "DELETE FROM cells WHERE project_id = :p AND id = ANY(CAST(:old AS int[]))",
+    f"DELETE FROM rollup_cells WHERE {_PLACE} AND cell_id = ANY(CAST(:old AS int[]))",  # noqa: S608
+    f"DELETE FROM rollup_failures WHERE {_PLACE} AND cell_id = ANY(CAST(:old AS int[]))",  # noqa: S608
 )
 
 

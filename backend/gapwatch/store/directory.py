@@ -59,7 +59,9 @@ _SURROUNDINGS = """
 SELECT p.options,
        (SELECT jsonb_object_agg(s.id, jsonb_build_array(s.name, s.version)) FROM simulators s
         WHERE s.project_id = p.id) AS simulators,
-       (SELECT jsonb_object_agg(c.name, c.levels) FROM pooled_conditions c WHERE c.project_id = p.id) AS pooled,
+       (SELECT jsonb_object_agg(c.name, c.levels ORDER BY c.levels) FROM pooled_conditions c JOIN policies v
+        ON v.project_id = c.project_id AND v.id = c.policy_id AND v.name = {policy}
+        WHERE c.project_id = p.id) AS pooled,
        (SELECT jsonb_object_agg(v.id, v.version) FROM policies v
         WHERE v.project_id = p.id AND v.name = {policy}) AS versions
 FROM projects p WHERE p.id = :p

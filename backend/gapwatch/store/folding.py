@@ -118,6 +118,13 @@ def name_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> di
     return {row.id: row.names for row in found}
 
 
-def pooled_names(connection: Connection, project_id: int) -> frozenset[str]:
-    found = connection.execute(text("SELECT name FROM pooled_conditions WHERE project_id = :p"), {"p": project_id})
-    return frozenset(found.scalars())
+def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:
+    """The conditions that are left out of cells, by policy and task."""
+    found = connection.execute(
+        text(
+            "SELECT policy_id, task_id, array_agg(name) AS names FROM pooled_conditions"
+            " WHERE project_id = :p GROUP BY 1, 2"
+        ),
+        {"p": project_id},
+    )
+    return {(row.policy_id, row.task_id): frozenset(row.names) for row in found}

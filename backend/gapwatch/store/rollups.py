@@ -29,16 +29,22 @@ TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
 VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("outcome", "text"), *BUCKET)
 
 
-def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Add to a table of counts; rows are (*key, *added). What becomes nothing is deleted."""
+def add_counts(
+    connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]
+) -> set[tuple[int, int]]:
+    """Add to a table of counts; rows are (*key, *added). What becomes nothing is deleted.
+
+    Returns the policies and tasks for which a row is new.
+    """
     if not rows:
-        return
+        return set()
     keys, added = TABLES[table]
     everything: Keys = (*keys, *((name, "bigint") for name in added))
     columns = _columns(everything, sorted(rows))
     statement = sql.SQL(
-        "INSERT INTO {table} AS r (project_id, {names}) SELECT %s, {values} FROM {rows}"
-        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
+        "WITH done AS (INSERT INTO {table} AS r (project_id, {names}) SELECT %s, {values} FROM {rows}"
+        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates} RETURNING policy_id, task_id, xmax = 0 AS fresh)"
+        " SELECT DISTINCT policy_id, task_id FROM done WHERE fresh"
     ).format(
         table=sql.Identifier(table),
         names=_names(everything),
@@ -50,10 +56,11 @@ def add_counts(connection: Connection, project_id: int, table: str, rows: Sequen
         ),
     )
     with driver_cursor(connection) as cursor:
-        cursor.execute(statement, (project_id, *columns))
+        fresh = set(cursor.execute(statement, (project_id, *columns)).fetchall())
         if any(count <= 0 for row in rows for count in row[len(keys) :]):
             empty = sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(name)) for name in added)
             _delete(connection, project_id, table, keys, columns[: len(keys)], empty)
+    return fresh
 
 
 def stored_values(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from psycopg import sql
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from gapwatch.statistics.sketches import Moments, Sketch
 from gapwatch.store.folding import driver_cursor
@@ -209,14 +209,6 @@ def each_contract_counts(
         )
         for counted in sides
     ]
-
-
-def pooled_conditions(connection: Connection, project_id: int) -> list[tuple[str, int]]:
-    """Conditions that are left out of cells because they have too many levels, and how many those were."""
-    found = connection.execute(
-        text("SELECT name, levels FROM pooled_conditions WHERE project_id = :p ORDER BY name"), {"p": project_id}
-    )
-    return [(row.name, row.levels) for row in found]
 
 
 def _bucket_rows(

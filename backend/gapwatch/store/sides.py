@@ -17,7 +17,6 @@ from gapwatch.store.side_counts import (
     each_failure_counts,
     each_value_rollups,
     failure_counts,
-    pooled_conditions,
     value_rollups,
 )
 from gapwatch.store.side_samples import (
@@ -68,7 +67,6 @@ __all__ = [
     "failed_episodes",
     "failure_counts",
     "paired_episodes",
-    "pooled_conditions",
     "sampled_values",
     "session_counts",
     "value_rollups",

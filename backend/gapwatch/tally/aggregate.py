@@ -19,6 +19,7 @@ PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
 _HEADER = 20
 _ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
+_NOTHING: frozenset[str] = frozenset()
 # Wider than any log-bin index, so that a place and a bin fit into one integer.
 _SPAN = 1 << 18
 
@@ -57,7 +58,8 @@ class Names(NamedTuple):
 
     condition_sets: Mapping[int, Mapping[str, Any]]
     name_sets: Mapping[int, Sequence[str]]
-    pooled: frozenset[str]
+    # Conditions that are left out of cells, by policy and task.
+    pooled: Mapping[tuple[int, int], frozenset[str]]
 
 
 def aggregate(rows: Iterable[tuple[Any, ...]], names: Names) -> Sums:
@@ -77,7 +79,7 @@ def aggregate(rows: Iterable[tuple[Any, ...]], names: Names) -> Sums:
         if key not in hours:
             hours[key] = [0, 0, 0, 0]
         hours[key][place] += sign
-        cell = cells.content(robot, site, stage, condition_set, number_names, numbers)
+        cell = cells.content(policy, task, robot, site, stage, condition_set, number_names, numbers)
         in_cell = (scope, day, cell)
         if in_cell not in counted:
             counted[in_cell] = [0, 0, 0, 0]
@@ -109,6 +111,8 @@ class _Cells:
 
     def content(
         self,
+        policy: int,
+        task: int,
         robot: int | None,
         site: int | None,
         stage: str | None,
@@ -117,22 +121,21 @@ class _Cells:
         numbers: Sequence[float] | None,
     ) -> CellContent:
         levels = tuple(level_of(number) for number in numbers) if numbers else ()
-        key = (robot, site, stage, condition_set, number_names, levels)
+        pooled = self._names.pooled.get((policy, task), _NOTHING)
+        key = (pooled, robot, site, stage, condition_set, number_names, levels)
         content = self._found.get(key)
         if content is None:
-            pairs = self._set(condition_set) if condition_set is not None else ()
+            pairs = list(self._set(condition_set)) if condition_set is not None else []
             if number_names is not None:
-                named = zip(self._names.name_sets[number_names], levels, strict=True)
-                pairs = tuple(sorted((*pairs, *(pair for pair in named if pair[0] not in self._names.pooled))))
-            content = self._found[key] = (robot, site, stage, pairs)
+                pairs += zip(self._names.name_sets[number_names], levels, strict=True)
+            kept = tuple(sorted(pair for pair in pairs if pair[0] not in pooled))
+            content = self._found[key] = (robot, site, stage, kept)
         return content
 
     def _set(self, number: int) -> tuple[tuple[str, str], ...]:
         if number not in self._levels:
             levels = self._names.condition_sets[number].items()
-            self._levels[number] = tuple(
-                sorted((name, level_of(value)) for name, value in levels if name not in self._names.pooled)
-            )
+            self._levels[number] = tuple((name, level_of(value)) for name, value in levels)
         return self._levels[number]
 
 

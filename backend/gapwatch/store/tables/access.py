@@ -35,7 +35,7 @@ class Project(Base):
 
 
 class ProjectChange(Base):
-    """How often the numbers of a project were brought up to date: an open page asks for this, not for the numbers."""
+    """How often the numbers of a project were brought up to date: an open page asks for this instead of them."""
 
     __tablename__ = "project_changes"
 

@@ -73,11 +73,13 @@ class Cell(Base):
 
 
 class PooledCondition(Base):
-    """A condition that is left out of cells, because they would grow as fast as the episodes."""
+    """A condition that is left out of the cells of a policy version's task: they would be as many as episodes."""
 
     __tablename__ = "pooled_conditions"
 
     project_id: Mapped[ProjectId]
+    policy_id: Mapped[int] = mapped_column(primary_key=True)
+    task_id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[Word] = mapped_column(primary_key=True)
     levels: Mapped[int]
     pooled_at: Mapped[CreatedAt]
