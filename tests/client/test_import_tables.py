@@ -1,6 +1,12 @@
 """CSV, NDJSON and Parquet: by themselves, with a mapping file, and as the service itself exports them."""
 
+import contextlib
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -195,3 +201,27 @@ def test_a_file_that_is_something_else_is_told_and_the_next_one_is_imported(brin
     assert status == 65
     assert "cannot be read as parquet" in told
     assert project.stored() == 1
+
+
+def test_progress_is_shown_on_a_terminal(project, tmp_path):
+    path = tmp_path / "many.ndjson"
+    path.write_text("".join(json.dumps(episode(id=None, conditions={"n": n})) + "\n" for n in range(3000)))
+    here, there = pty.openpty()
+    argv = [
+        sys.executable,
+        "-c",
+        "import sys; from gapwatch_client.shell import main; sys.exit(main())",
+        "import",
+        path,
+    ]
+    argv += ["--url", project.url, "--key", project.keys["ingest"], "--spool", tmp_path / "progress"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=there, text=True)
+    os.close(there)
+    told, _ = process.communicate(timeout=30)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal is an error
+        while chunk := os.read(here, 65536):
+            shown += chunk
+    os.close(here)
+    assert re.search(rb"many.ndjson: [\d,]+ of 3,000 episodes \(\d+ %\)", shown)
+    assert "3000 episodes found, 3000 sent: 3000 new" in told
