@@ -16,6 +16,9 @@ from gapwatch.errors import GapwatchError
 
 log = structlog.get_logger()
 
+# An extension of ASGI that our protocol offers: status, lines of the head and body, written at once.
+WHOLE_ANSWER = "gapwatch.whole_answer"
+
 _encode = msgspec.json.Encoder().encode
 
 

@@ -14,7 +14,7 @@ import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gapwatch.direct import Handler, refusal
+from gapwatch.direct import WHOLE_ANSWER, Handler, refusal
 
 log = structlog.get_logger()
 
@@ -52,6 +52,7 @@ class RequestContext:
         self._posts = posts
         self._headers = _security_headers(https=https)
         self._raw_headers = [(name.lower().encode(), value.encode()) for name, value in self._headers.items()]
+        self._head = b"".join(b"%s: %s\r\n" % header for header in self._raw_headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,14 +95,17 @@ class RequestContext:
                 answer = refusal(error, request_id)
         headers = [
             (b"content-type", answer.media_type),
-            (b"content-length", b"%d" % len(answer.body)),
             (b"x-request-id", request_id.encode()),
-            *self._raw_headers,
+            *[(name.lower().encode(), value.encode()) for name, value in answer.headers.items()],
         ]
-        if answer.headers:
-            headers += [(name.lower().encode(), value.encode()) for name, value in answer.headers.items()]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        write = scope.get("extensions", {}).get(WHOLE_ANSWER)
+        if write is not None:
+            head = b"".join([b"%s: %s\r\n" % header for header in headers]) + self._head
+            await write(answer.status, head, answer.body)
+        else:
+            headers += [(b"content-length", b"%d" % len(answer.body)), *self._raw_headers]
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": answer.body})
         # A fleet sends thousands of episodes a second; one that was stored is no news.
         if answer.status >= BAD_REQUEST:
             with structlog.contextvars.bound_contextvars(request_id=request_id):

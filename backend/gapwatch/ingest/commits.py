@@ -7,6 +7,7 @@ gathers, so the busier the service the larger the groups; an idle service commit
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.accept import Acceptor, Status
@@ -17,8 +18,10 @@ MOST_WAITING = 20_000
 
 
 class GroupCommit:
-    def __init__(self, acceptor: Acceptor) -> None:
+    def __init__(self, acceptor: Acceptor, stored: Callable[[], None]) -> None:
+        """`stored` is called after each commit that added an episode."""
         self._acceptor = acceptor
+        self._stored = stored
         self._waiting: list[tuple[Arrival, asyncio.Future[Status]]] = []
         self._running: asyncio.Task[None] | None = None
 
@@ -36,7 +39,7 @@ class GroupCommit:
         while self._waiting:
             group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
             try:
-                statuses = await self._acceptor.store([arrival for arrival, _ in group])
+                statuses = await self._store([arrival for arrival, _ in group])
             except Exception as error:
                 await self._fall_apart(group, error)
                 continue
@@ -44,13 +47,19 @@ class GroupCommit:
                 if not future.done():
                     future.set_result(status)
 
+    async def _store(self, arrivals: list[Arrival]) -> list[Status]:
+        statuses = await self._acceptor.store(arrivals)
+        if "accepted" in statuses:
+            self._stored()
+        return statuses
+
     async def _fall_apart(self, group: list[tuple[Arrival, asyncio.Future[Status]]], error: Exception) -> None:
         """A group failed. Unless the database is away, one of its episodes is to blame: store each alone."""
         for arrival, future in group:
             try:
                 if isinstance(error, ServiceUnavailable) or len(group) == 1:
                     raise error
-                [status] = await self._acceptor.store([arrival])
+                [status] = await self._store([arrival])
             except Exception as own:
                 if not future.done():
                     future.set_exception(own)

@@ -55,7 +55,7 @@ class IngestRoutes:
         nudge: Callable[[str], None],
     ) -> None:
         self._acceptor = acceptor
-        self._group = GroupCommit(acceptor)
+        self._group = GroupCommit(acceptor, lambda: nudge("fold"))
         self._reader = Reader()
         self._keyring = keyring
         self._buckets = buckets
@@ -89,8 +89,6 @@ class IngestRoutes:
         if status in FAULT_OF_STATUS:
             code, message = FAULT_OF_STATUS[status]
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
-        if status == "accepted":
-            self._nudge("fold")
         body = {"id": arrival.id, "status": status} | clock.told()
         return Answer(201 if status == "accepted" else 200, _encode(body))
 

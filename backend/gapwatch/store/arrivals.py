@@ -31,6 +31,7 @@ _NOTHING_OWN = pg.NULL * len(OWN_COLUMNS)
 _FIRST = pg.float8(None) + pg.int4(1)
 _IDENTITY = 16
 _HASH = 16
+_HASH_LENGTH = pg.bytea(bytes(_HASH))[:-_HASH]
 
 _json = msgspec.json.Encoder(order="deterministic").encode
 
@@ -48,9 +49,9 @@ class Arrival(Struct, gc=False):
     """Clock skew and revision in COPY format."""
 
     @property
-    def row(self) -> bytes:
+    def row(self) -> tuple[bytes, ...]:
         """All of the row behind the place's front."""
-        return self.content[_IDENTITY:] + pg.bytea(self.content_hash) + self.added
+        return self.content[_IDENTITY:], _HASH_LENGTH, self.content_hash, self.added
 
 
 def make_arrivals(

@@ -21,8 +21,8 @@ _int4 = Struct(">ii").pack
 _int8 = Struct(">iq").pack
 _float8 = Struct(">id").pack
 _length = Struct(">i").pack
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 _FLOAT8_OID = 701
 _TEXT_OID = 25
 _PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
@@ -46,7 +46,7 @@ def float8(value: float | None) -> bytes:
 
 def microseconds(value: datetime) -> int:
     """A time as Postgres counts it."""
-    return (value - _EPOCH) // _MICROSECOND
+    return (value - EPOCH) // MICROSECOND
 
 
 def timestamptz(value: datetime) -> bytes:

@@ -76,7 +76,7 @@ class Alike:
         template = _template(len(self.ids[0]), *sizes)
         rows = np.full(count, template)
         rows["id"] = np.frombuffer("".join(self.ids).encode(), template.dtype["id"])
-        rows["started_at"] = [pg.microseconds(time) for time in self.times]
+        rows["started_at"] = [(time - pg.EPOCH) // pg.MICROSECOND for time in self.times]
         rows["duration_s"]["value"], rows["reward"]["value"] = values[:, 0], values[:, 1]
         start = 2
         for column, names in zip(MAP_COLUMNS, self.sets, strict=True):
