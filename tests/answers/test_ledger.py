@@ -199,3 +199,23 @@ def test_sessions_widen_the_intervals_of_categories(lab):
     alone, clustered = (by_name(lab.ask(f"/deployments/{slug}/ledger")) for slug in ("berlin-line-3", "hall-2"))
     width = [high - low for low, high in (part["contact_dynamics"]["interval"] for part in (alone, clustered))]
     assert width[1] > 1.5 * width[0]
+
+
+def test_a_contract_that_differs_is_evidence_where_real_fails_more(lab):
+    ours, theirs = ({"contract": {"action_scale": scale, "control_hz": 50}} for scale in (0.5, 1.0))
+    lab.send([*attempts(sim, 95, 5, **ours), *attempts(real, 20, 80, **theirs)])
+    # Under sim's own contract the same failures are nobody's.
+    lab.send(attempts(real, 20, 80, deployment="same-contract", **ours))
+    found = by_name(lab.ask(LEDGER))["interface_contract"]
+    assert found["contribution"] > 0.5
+    assert found["interval"][0] > 0
+    assert found["episodes"]["top"][0]["evidence"] == ["the contract differs in 1 field"]
+    same = by_name(lab.ask("/deployments/same-contract/ledger"))["interface_contract"]
+    assert (same["contribution"], same["interval"]) == (0, None)
+
+
+def test_a_contract_that_differs_and_costs_nothing_is_no_evidence(lab):
+    ours, theirs = ({"contract": {"action_scale": scale}} for scale in (0.5, 1.0))
+    lab.send([*attempts(sim, 180, 20, **ours), *attempts(real, 90, 10, **theirs)])
+    found = by_name(lab.ask(LEDGER))["interface_contract"]
+    assert found["contribution"] == pytest.approx(0, abs=0.02)

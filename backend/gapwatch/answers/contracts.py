@@ -10,6 +10,9 @@ from gapwatch.answers.answer import Caution, FieldDifference
 from gapwatch.statistics.contracts import ContractDiff, Difference, compare_contracts
 from gapwatch.store.sides import ContractCount
 
+# So many episodes of a side must run under its contract before a difference is evidence for each of its failures.
+NEARLY_ALL = 0.95
+
 
 @dataclass(frozen=True)
 class ContractUse:
@@ -30,6 +33,16 @@ class ContractPair:
     @property
     def differences(self) -> tuple[FieldDifference, ...]:
         return tuple(FieldDifference(d.field, d.kind, d.sim, d.real) for d in self.diff.differences)
+
+    @property
+    def differing(self) -> int:
+        """In how many fields each real episode's contract differs from each sim one's; 0 where a side is mixed."""
+        uniform = all(
+            uses[0].contract is not None and uses[0].episodes >= NEARLY_ALL * sum(use.episodes for use in uses)
+            for uses in (self.sim, self.real)
+            if uses
+        )
+        return len(self.diff.differences) if uniform else 0
 
     def cautions(self) -> Iterable[Caution]:
         if self.diff.verdict == "differs":

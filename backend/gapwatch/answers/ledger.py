@@ -106,7 +106,8 @@ def answer_ledger(comparison: Comparison) -> LedgerAnswer:
             method="none", split_method=None,
         )  # fmt: skip
     suspects = suspects_of(comparison)
-    evidence = Evidence(comparison.taxonomy, usual_of(sim, real), suspects)
+    differing = comparison.contract.differing
+    evidence = Evidence(comparison.taxonomy, usual_of(sim, real, differing), suspects, differing)
     in_sim, in_real = weigh_half(sim, evidence), weigh_half(real, evidence)
     made = make_ledger(in_sim.side, in_real.side, CATEGORIES)
     split = _split(comparison)

@@ -10,8 +10,8 @@ from gapwatch.answers.half import Half
 from gapwatch.levels import MISSING
 from gapwatch.statistics import ledger
 from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
-from gapwatch.statistics.evidence import Weights, batch_of, ledger_side, usual_ranges, weigh
-from gapwatch.statistics.sketches import Sketch
+from gapwatch.statistics.evidence import CONTRACT_SIGNAL, Weights, batch_of, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.sketches import Sketch, bin_index
 from gapwatch.store.sides import FailedRow
 from gapwatch.taxonomy import Taxonomy
 
@@ -20,11 +20,15 @@ Suspects = Collection[tuple[str, Level]]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the record is held against: the project's words, what is usual in sim, and where real fails more."""
+    """What the record is held against: the project's words, what is usual in sim, and where real fails more.
+
+    `differing`: in how many fields the contract of the real side differs from that of sim.
+    """
 
     taxonomy: Taxonomy
     usual: Mapping[str, UsualRange]
     suspects: Suspects
+    differing: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,30 +64,44 @@ class Weighed:
             if shares[place] <= 0:
                 break
             lines = attribute(self.records[place], evidence.taxonomy, evidence.usual, evidence.suspects).evidence
-            why = tuple(line.sentence for line in lines if category in line.categories)
+            why = tuple(_worded(line.sentence, evidence) for line in lines if category in line.categories)
             found.append(Behind(self.rows[place].id, float(shares[place]), why))
         return tuple(found)
 
 
-def usual_of(sim: Half, real: Half) -> dict[str, UsualRange]:
-    """What each signal is like in sim successes, and how far values outside can be blamed."""
+def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
+    """What each signal is like in sim successes, and how far values outside can be blamed.
+
+    A contract that differs is a signal as well: 0 in every sim episode, the number of differing fields in real.
+    """
+    sketches: list[dict[str, Sketch]] = []
+    for half in (sim, real):
+        for outcome, count in (("success", half.successes), ("failure", half.failures)):
+            found = _sketches(half, outcome)
+            if differing:
+                of_side = Sketch(zero=count) if half is sim else Sketch({bin_index(differing): count})
+                found = found | {CONTRACT_SIGNAL: of_side}
+            sketches.append(found)
+    sim_successes, sim_failures, real_successes, real_failures = sketches
     return usual_ranges(
-        _sketches(sim, "success"),
-        sim_failures=_sketches(sim, "failure"),
-        real_successes=_sketches(real, "success"),
-        real_failures=_sketches(real, "failure"),
+        sim_successes,
+        sim_failures=sim_failures,
+        real_successes=real_successes,
+        real_failures=real_failures,
     )
 
 
 def weigh_half(half: Half, evidence: Evidence) -> Weighed:
     rows, counts = half.failed, _counts(half)
     names = {name for name, _ in evidence.suspects}
+    contract = evidence.differing if half.scope.domain == "real" else 0
+    beside = {CONTRACT_SIGNAL: float(contract)} if evidence.differing else {}
     records = [
         FailedEpisode(
             row.signature.category,
             row.signature.labels,
             row.signature.phase,
-            row.signals,
+            {**row.signals, **beside},
             {name: row.cell.levels.get(name, MISSING) for name in names},
         )
         for row in rows
@@ -144,6 +162,12 @@ def _sittings(half: Half) -> dict[str, tuple[int, int]]:
             failures + session.failures,
         )
     return merged
+
+
+def _worded(sentence: str, evidence: Evidence) -> str:
+    if not sentence.startswith(f"signal {CONTRACT_SIGNAL} "):
+        return sentence
+    return f"the contract differs in {evidence.differing} {'field' if evidence.differing == 1 else 'fields'}"
 
 
 def _sketches(half: Half, outcome: str) -> dict[str, Sketch]:
