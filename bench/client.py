@@ -26,6 +26,7 @@ from gapwatch_client.backlog import BATCH_RECORDS
 from bench.records import encode, make_records
 from bench.report import Report
 from bench.service import Service, scratch_directory, serving
+from bench.sink import forgetting
 
 OBSERVED = 100_000
 LOOP_HZ = 200
@@ -56,6 +57,7 @@ def main() -> None:
     for when in ("server away", "while sending"):
         report.judge_value(f"end(), p99, {when}", f"end(), p99, {when}", 1000, at_most=True)
     report.judge_value("sending", "sending", 5000)
+    report.judge_value("sending to a sink", "sending to a sink", 5000)
     report.judge_ratio("sending / prepared bodies", "sending", "prepared bodies", 0.5)
     report.show()
     report.write(options.json)
@@ -106,22 +108,29 @@ def write_lines(report: Report, spool: Path) -> None:
 def send(report: Report, spool: Path, service: Service) -> None:
     """A spool that filled while the server was away, emptied; and the floor, in turn with it."""
     records = make_records(SENT)
-    with Gapwatch(NOWHERE, "gw_bench", spool / "backlog") as gw:
-        for record in records:
-            gw.send(record)
+    with forgetting() as url:
+        note = "stores nothing: the client's own share"
+        report.add("sending to a sink", SENT / empty_spool(spool / "sink", records, url, "gw_bench"), "ep/s", note)
     with service.folding_paused():
         service.empty()
-        began = time.perf_counter()
-        with Gapwatch(service.running["url"], service.key, spool / "backlog") as gw:
-            if not gw.flush(120):
-                raise SystemExit(f"not everything was sent: {gw.status()}")
-            took_s = time.perf_counter() - began
+        took_s = empty_spool(spool / "backlog", records, service.running["url"], service.key)
         service.check_stored(SENT)
         report.add("sending", SENT / took_s, "ep/s")
         service.empty()
         report.add("prepared bodies", SENT / post_prepared(service, records), "ep/s", "floor of sending")
         service.check_stored(SENT)
     service.empty()
+
+
+def empty_spool(directory: Path, records: list[dict], url: str, key: str) -> float:
+    with Gapwatch(NOWHERE, "gw_bench", directory) as gw:
+        for record in records:
+            gw.send(record)
+    began = time.perf_counter()
+    with Gapwatch(url, key, directory) as gw:
+        if not gw.flush(120):
+            raise SystemExit(f"not everything was sent: {gw.status()}")
+        return time.perf_counter() - began
 
 
 def post_prepared(service: Service, records: list[dict]) -> float:
