@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from gapwatch.api.baselines import baseline_routes
 from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
 from gapwatch.api.exports import export_chunks
@@ -86,6 +87,7 @@ def make_app(settings: Settings) -> ASGIApp:
     app.router.routes += ingest.routes()
     app.include_router(episode_routes(database, keyring))
     app.include_router(deployment_routes(database, keyring))
+    app.include_router(baseline_routes(database, keyring))
     app.include_router(policy_routes(database, keyring))
     app.include_router(simulator_routes(database, keyring))
     app.include_router(rejected_routes(database, keyring))
