@@ -15,7 +15,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from gapwatch.access.sealing import Sealer
+from gapwatch.api.alerting import alert_routes
 from gapwatch.api.baselines import baseline_routes
+from gapwatch.api.channels import channel_routes
 from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
 from gapwatch.api.exports import export_chunks
@@ -25,6 +28,8 @@ from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
+from gapwatch.api.rules import rule_routes
+from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
 from gapwatch.ingest.rates import Buckets
@@ -91,6 +96,12 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(policy_routes(database, keyring))
     app.include_router(simulator_routes(database, keyring))
     app.include_router(rejected_routes(database, keyring))
+    sealer = Sealer(settings.server_secret())
+    app.include_router(alert_routes(database, keyring, nudger))
+    app.include_router(rule_routes(database, keyring))
+    app.include_router(channel_routes(database, keyring, sealer, nudger))
+    app.include_router(silence_routes(database, keyring))
+    app.include_router(event_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
     app.include_router(metrics_routes(database, keyring))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()

@@ -15,8 +15,10 @@ from typing import Any, Literal
 from sqlalchemy import Connection, text
 
 from gapwatch.store import detectors
+from gapwatch.store.alert_settings import add_silence
 from gapwatch.store.outbox import enqueue_to_informed
-from gapwatch.store.watching import lock_deployment
+from gapwatch.store.watching import deployment_words, lock_deployment, now
+from gapwatch.watching.match import Match
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.states import Input, State, move
 
@@ -190,6 +192,22 @@ def comment_on(connection: Connection, project_id: int, alert_id: int, actor: st
         return False
     _write_history(connection, project_id, alert_id, alert.state, alert.state, "comment", actor, comment)
     return True
+
+
+def silence_alert(
+    connection: Connection, project_id: int, alert_id: int, actor: str, reason: str, lasting: timedelta
+) -> bool:
+    """The rule of an alert is silent for its deployment for so long; it is still recorded. False if absent."""
+    alert = find_open(connection, project_id, alert_id)
+    if alert is None:
+        return False
+    at = now(connection)
+    slug = deployment_words(connection, project_id, alert.deployment_id)["slug"]
+    match = Match(deployment=[str(slug)], rule=[alert.rule])
+    add_silence(
+        connection, project_id, match=match, owner=actor, reason=reason, starts_at=at, ends_at=at + lasting
+    )
+    return comment_on(connection, project_id, alert_id, actor, f"silenced: {reason}")
 
 
 @dataclass(frozen=True)

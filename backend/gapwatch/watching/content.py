@@ -81,6 +81,17 @@ def build(facts: Facts) -> dict[str, Any]:
     }
 
 
+def test_content(channel: str) -> dict[str, Any]:
+    """What a channel is tried with."""
+    return {
+        "headline": f"Test from Gapwatch to the channel {channel}",
+        "severity": "info",
+        "reasons": [],
+        "deployment": "test",
+        "link": "",
+    }
+
+
 def lines(content: Mapping[str, Any]) -> list[str]:
     """The page as lines of plain text, for mail, chat and anything without fields of its own."""
     found = [reason["sentence"] for reason in content["reasons"]]

@@ -1,0 +1,144 @@
+"""What is sent to the alerting routes: shapes with examples, and times and JSON as they are answered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from gapwatch.access.keys import KeyHolder
+from gapwatch.errors import Fault, Invalid
+from gapwatch.watching.match import Match
+from gapwatch.watching.routing import Routing
+from gapwatch.watching.rules import Kind, Severity
+
+Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/]*$")]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f]*$")]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Moment = Annotated[str, StringConstraints(min_length=2, max_length=40)]
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+WRITE = (400, 401, 403, 415, 422, 503)
+READ = (401, 403, 422, 503)
+ChannelKind = Literal["webhook", "pagerduty", "slack", "email", "alertmanager", "apprise"]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class RuleBody(Body):
+    name: Name
+    kind: Kind
+    params: dict[str, Any] = Field({}, description="What the kind takes; see `GET /rules` for all of it.")
+    match: Match = Match()
+    severity: Severity = "warning"
+    channels: list[Id | Name] = Field(
+        [], description="Ids or names; none means every channel that fits.", max_length=50
+    )
+    dry_run: bool = Field(False, description="Alerts are recorded and nobody is told.")
+    enabled: bool = True
+
+
+class PreviewBody(Body):
+    kind: Kind
+    params: dict[str, Any] = {}
+    match: Match = Match()
+    days: Annotated[int, Field(ge=1, le=365)] = 90
+
+
+class ChannelBody(Body):
+    name: Name
+    kind: ChannelKind
+    config: dict[str, Any] = Field(description="What the kind takes. Secrets are encrypted and never shown again.")
+    routing: Routing = Routing()
+    enabled: bool = True
+
+
+class SilenceBody(Body):
+    match: Match = Match()
+    reason: Line
+    starts_at: Moment | None = None
+    ends_at: Moment | None = Field(None, description="RFC 3339; or give `minutes`.")
+    minutes: Annotated[int, Field(ge=1, le=366 * 24 * 60)] | None = None
+
+
+class EventBody(Body):
+    kind: Literal["release", "calibration", "simulator", "site", "mitigation", "other"]
+    title: Line
+    at: Moment | None = Field(None, description="RFC 3339; now if it is not given.")
+    deployment: Line | None = None
+    site: Line | None = None
+    robots: Annotated[list[Line], Field(max_length=200)] = []
+    details: Annotated[dict[Line, Line | bool | Finite], Field(max_length=50)] = {}
+
+
+class CommentBody(Body):
+    comment: Words | None = None
+
+
+class RemarkBody(Body):
+    comment: Words
+
+
+class SilenceAlertBody(Body):
+    reason: Line
+    minutes: Annotated[int, Field(ge=1, le=366 * 24 * 60)] = 60
+
+
+RULE = {
+    "name": "success-drift",
+    "kind": "drift",
+    "params": {"series": "success", "arl": 20000, "for_episodes": 10},
+    "match": {"site": ["berlin*"]},
+    "severity": "critical",
+    "channels": ["on call"],
+}
+PREVIEW = {"kind": "drift", "params": {"series": "success"}, "days": 90}
+CHANNEL = {
+    "name": "on call",
+    "kind": "webhook",
+    "config": {"url": "https://example.com/hooks/gapwatch", "secret": "shared with the receiver"},
+    "routing": {"min_severity": "warning", "repeat_minutes": 60},
+}
+SILENCE = {"match": {"deployment": ["berlin-line-3"]}, "reason": "gripper is being changed", "minutes": 120}
+EVENT = {"kind": "release", "title": "bin-pick 1.4.0 rolled out", "deployment": "berlin-line-3"}
+COMMENT = {"comment": "looking at the gripper"}
+SILENCE_ALERT = {"reason": "known, fixed tomorrow", "minutes": 720}
+
+
+def actor_of(holder: KeyHolder) -> str:
+    return f"key/{holder.prefix}"
+
+
+def example(value: dict[str, Any]) -> dict[str, Any]:
+    return {"one": {"value": value}}
+
+
+def refuse(error: ValidationError, where: str) -> Invalid:
+    """A fault of a nested part, said as faults of the body are."""
+    faults = [
+        Fault(
+            pointer="/body/" + "/".join([where, *(str(part) for part in fault["loc"])]),
+            code=str(fault["type"]).replace("_", "-"),
+            message=str(fault["msg"]),
+        )
+        for fault in error.errors(include_input=False, include_url=False)
+    ]
+    return Invalid(f"`{where}` is not valid; `errors` says why.", errors=faults)
+
+
+def fault(pointer: str, code: str, message: str) -> Invalid:
+    return Invalid(message, errors=[Fault(pointer=pointer, code=code, message=message)])
+
+
+def as_json(value: Any) -> Any:
+    """Times in UTC with a Z, everything else as it is."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, dict):
+        return {name: as_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return value

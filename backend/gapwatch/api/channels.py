@@ -1,0 +1,131 @@
+"""Channels: made, changed, removed and tried; what is secret in them is never shown again."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Path
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+
+from gapwatch.access.keys import KeyHolder
+from gapwatch.access.sealing import Sealer
+from gapwatch.api import alert_bodies as bodies
+from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, refuse
+from gapwatch.api.parameters import refuse_repeated
+from gapwatch.api.problems import problems
+from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
+from gapwatch.keyring import Keyring
+from gapwatch.pipeline import Nudger
+from gapwatch.store import alert_reading, alert_settings, outbox
+from gapwatch.store.database import Database
+from gapwatch.watching.channels import CONFIGS, split_secrets
+from gapwatch.watching.content import test_content
+
+TEST_WITHIN_S = 20.0
+
+
+def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger: Nudger) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", tags=["alerting"])
+    reader, admin, once = Depends(keyring.needs("read")), Depends(keyring.needs("admin")), Depends(refuse_repeated)
+
+    def save(wanted: bodies.ChannelBody, holder: KeyHolder, channel_id: int | None) -> dict[str, Any]:
+        with database.transaction() as connection:
+            given = wanted.config
+            if channel_id is not None:
+                # What is not given again stays: secrets cannot be read back to be sent once more.
+                kept = sealer.open(alert_settings.sealed_secret(connection, holder.project_id, channel_id)) or {}
+                given = {**{n: v for n, v in kept.items() if n in CONFIGS[wanted.kind].model_fields}, **given}
+            try:
+                shown, secrets = split_secrets(wanted.kind, given)
+            except ValidationError as error:
+                raise refuse(error, "config") from None
+            other = alert_settings.channel_named(connection, holder.project_id, wanted.name)
+            if other not in {None, channel_id}:
+                raise Conflict("There is a channel with this name.")
+            found = alert_settings.put_channel(
+                connection,
+                holder.project_id,
+                channel_id=channel_id,
+                name=wanted.name,
+                kind=wanted.kind,
+                config=shown,
+                sealed=sealer.seal(secrets),
+                routing=wanted.routing,
+                enabled=wanted.enabled,
+                actor=actor_of(holder),
+            )
+            if found is None:
+                raise NotFound("There is no channel with this id.")
+            [channel] = alert_settings.channels(connection, holder.project_id, found)
+        return _channel(channel)
+
+    @router.get("/channels", dependencies=[once], summary="List channels", responses=problems(*READ))
+    def list_channels(holder: KeyHolder = reader) -> Any:
+        """Where alerts go, without anything secret."""
+        with database.transaction() as connection:
+            found = alert_settings.channels(connection, holder.project_id)
+        return JSONResponse({"channels": [_channel(one) for one in found]})
+
+    @router.post("/channels", status_code=201, summary="Make a channel", responses=problems(*WRITE, 409))
+    def make_channel(
+        wanted: Annotated[bodies.ChannelBody, Body(openapi_examples=example(bodies.CHANNEL))],
+        holder: KeyHolder = admin,
+    ) -> Any:
+        """With no routing set, every alert from `warning` up goes to every channel of the project."""
+        return JSONResponse(save(wanted, holder, None), 201)
+
+    @router.put("/channels/{channel_id}", summary="Change a channel", responses=problems(*WRITE, 404, 409))
+    def change_channel(
+        channel_id: Annotated[int, Path(ge=1, le=2**31 - 1)],
+        wanted: Annotated[bodies.ChannelBody, Body(openapi_examples=example(bodies.CHANNEL))],
+        holder: KeyHolder = admin,
+    ) -> Any:
+        """The whole channel again; secrets that are left out stay as they are."""
+        return JSONResponse(save(wanted, holder, channel_id))
+
+    @router.delete(
+        "/channels/{channel_id}", status_code=204, summary="Remove a channel", responses=problems(*READ, 404)
+    )
+    def remove_channel(
+        channel_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin
+    ) -> Response:
+        """Nothing goes there any more and its secrets are gone; its deliveries stay in the log."""
+        with database.transaction() as connection:
+            if not alert_settings.disable_channel(connection, holder.project_id, channel_id, actor_of(holder)):
+                raise NotFound("There is no channel with this id.")
+        return Response(status_code=204)
+
+    @router.post("/channels/{channel_id}/test", summary="Send a test", responses=problems(*READ, 404))
+    def test_channel(channel_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Any:
+        """Sends a test message and answers exactly what the other side said."""
+        with database.transaction() as connection:
+            found = alert_settings.channels(connection, holder.project_id, channel_id)
+            if not found:
+                raise NotFound("There is no channel with this id.")
+            content = test_content(found[0].name)
+            delivery_id = outbox.enqueue_test(connection, holder.project_id, channel_id, content)
+        nudger.nudge("send")
+        until = time.monotonic() + TEST_WITHIN_S
+        while time.monotonic() < until:
+            with database.transaction() as connection:
+                attempt = alert_reading.attempt_of(connection, holder.project_id, delivery_id)
+            if attempt is not None:
+                return JSONResponse(as_json({"delivery": delivery_id, **attempt}))
+            time.sleep(0.1)
+        raise ServiceUnavailable("No worker has sent the test yet; the delivery log will tell.")
+
+    return router
+
+
+def _channel(one: alert_settings.Channel) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "name": one.name,
+        "kind": one.kind,
+        "config": dict(one.config),
+        "routing": one.routing.model_dump(mode="json", exclude_none=True),
+        "enabled": one.enabled,
+        "created_at": as_json(one.created_at),
+    }

@@ -1,0 +1,148 @@
+"""Rules: listed with the defaults, made, removed, and tried on what is stored."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Body, Depends, Path
+from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
+
+from gapwatch.access.keys import KeyHolder
+from gapwatch.api import alert_bodies as bodies
+from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, fault, refuse
+from gapwatch.api.parameters import refuse_repeated
+from gapwatch.api.problems import problems
+from gapwatch.errors import NotFound
+from gapwatch.keyring import Keyring
+from gapwatch.store import alert_reading, alert_settings, detectors, watching
+from gapwatch.store.database import Connection, Database
+from gapwatch.watching.replay import replay_all
+from gapwatch.watching.rules import DEFAULT_RULES, Rule, read_params
+from gapwatch.watching.series import Seen
+
+
+def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", tags=["alerting"])
+    reader, admin, once = Depends(keyring.needs("read")), Depends(keyring.needs("admin")), Depends(refuse_repeated)
+
+    @router.get("/rules", dependencies=[once], summary="List rules", responses=problems(*READ))
+    def list_rules(holder: KeyHolder = reader) -> Any:
+        """Every rule in force. Those with `default` true every project has; a rule of the same name replaces
+        one.
+        """
+        with database.transaction() as connection:
+            found = alert_settings.rules(connection, holder.project_id)
+            names = {one.id: one.name for one in alert_settings.channels(connection, holder.project_id)}
+        return JSONResponse({"rules": [_rule(rule, names) for rule in found]})
+
+    @router.post("/rules", status_code=201, summary="Make or replace a rule", responses=problems(*WRITE))
+    def put_rule(
+        wanted: Annotated[bodies.RuleBody, Body(openapi_examples=example(bodies.RULE))], holder: KeyHolder = admin
+    ) -> Any:
+        """Replaces the rule of this name, also a default one. Its detectors begin anew if parameters changed."""
+        with database.transaction() as connection:
+            rule = _read_rule(connection, holder.project_id, wanted)
+            alert_settings.put_rule(connection, holder.project_id, rule, actor_of(holder))
+            names = {one.id: one.name for one in alert_settings.channels(connection, holder.project_id)}
+        return JSONResponse(_rule(rule, names), 201)
+
+    @router.delete(
+        "/rules/{name}", status_code=204, summary="Remove a rule", responses=problems(401, 403, 404, 422, 503)
+    )
+    def delete_rule(name: Annotated[str, Path(max_length=128)], holder: KeyHolder = admin) -> Response:
+        """A default rule of that name is in force again; to switch one off, post it with `enabled` false."""
+        with database.transaction() as connection:
+            known = "\0" not in name and alert_settings.delete_rule(
+                connection, holder.project_id, name, actor_of(holder)
+            )
+            if not known:
+                raise NotFound("This project has no rule of its own with this name.")
+            detectors.drop(connection, holder.project_id, name)
+        return Response(status_code=204)
+
+    @router.post("/rules/preview", summary="Try a rule on what is stored", responses=problems(*WRITE))
+    def preview_rule(
+        wanted: Annotated[bodies.PreviewBody, Body(openapi_examples=example(bodies.PREVIEW))],
+        holder: KeyHolder = reader,
+    ) -> Any:
+        """When the rule would have fired and cleared, deployment by deployment, by the code that watches live.
+
+        Nothing is stored and nobody is told. Rules of kind `category` and `no_data` go by the ledger and by the
+        clock, and cannot be replayed. Of each deployment the newest 20,000 episodes are taken.
+        """
+        try:
+            params = read_params(wanted.kind, wanted.params)
+        except ValidationError as error:
+            raise refuse(error, "params") from None
+        if wanted.kind in {"category", "no_data"}:
+            raise fault("/body/kind", "not-replayable", "Rules of this kind cannot be tried on stored episodes.")
+        rule = Rule("preview", wanted.kind, params, "info", wanted.match)
+        with database.transaction() as connection:
+            found = replay_all(_Replay(connection, holder.project_id), rule, wanted.days, datetime.now(UTC))
+        return JSONResponse(as_json(found))
+
+    return router
+
+
+class _Replay:
+    """The stored episodes of a project, for a replay."""
+
+    def __init__(self, connection: Connection, project_id: int) -> None:
+        self._connection, self._project_id = connection, project_id
+
+    def deployments(self) -> list[tuple[int, dict[str, str | None]]]:
+        ids = alert_reading.deployment_ids(self._connection, self._project_id)
+        found = []
+        for deployment_id, slug in ids.items():
+            words = watching.deployment_words(self._connection, self._project_id, deployment_id)
+            found.append((deployment_id, {**words, "deployment": slug}))
+        return found
+
+    def episodes(self, deployment_id: int, since: datetime, most: int) -> list[Seen]:
+        return watching.episodes_since(self._connection, self._project_id, deployment_id, since, most)
+
+    def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
+        return watching.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
+
+
+def _read_rule(connection: Connection, project_id: int, wanted: bodies.RuleBody) -> Rule:
+    try:
+        params = read_params(wanted.kind, wanted.params)
+    except ValidationError as error:
+        raise refuse(error, "params") from None
+    known = {one.name: one.id for one in alert_settings.channels(connection, project_id)}
+    channels = []
+    for place, given in enumerate(wanted.channels):
+        channel_id = known.get(given) if isinstance(given, str) else given
+        if channel_id not in known.values():
+            raise fault(f"/body/channels/{place}", "unknown-channel", "There is no such channel.")
+        channels.append(cast(int, channel_id))
+    default = next((rule for rule in DEFAULT_RULES if rule.name == wanted.name), None)
+    if default is not None and default.kind != wanted.kind:
+        raise fault("/body/kind", "kind-of-default", f"The default rule of this name is of kind {default.kind}.")
+    return Rule(
+        wanted.name,
+        wanted.kind,
+        params,
+        wanted.severity,
+        wanted.match,
+        tuple(channels),
+        wanted.dry_run,
+        wanted.enabled,
+    )
+
+
+def _rule(rule: Rule, channel_names: dict[int, str]) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "kind": rule.kind,
+        "params": rule.params.model_dump(mode="json"),
+        "match": rule.match.model_dump(exclude_defaults=True),
+        "severity": rule.severity,
+        "channels": [channel_names.get(one, str(one)) for one in rule.channels],
+        "dry_run": rule.dry_run,
+        "enabled": rule.enabled,
+        "default": rule.is_default,
+    }

@@ -1,0 +1,157 @@
+"""Silences, which have an owner, a reason and an end; and events, which may explain a change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Body, Depends, Path, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from gapwatch.access.keys import KeyHolder
+from gapwatch.api import alert_bodies as bodies
+from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault
+from gapwatch.api.parameters import refuse_repeated
+from gapwatch.api.problems import problems
+from gapwatch.errors import NotFound
+from gapwatch.filters import parse_time
+from gapwatch.keyring import Keyring
+from gapwatch.store import alert_settings, directory, events
+from gapwatch.store.database import Database
+
+LARGEST_PAGE = 200
+LONGEST = timedelta(days=732)
+
+
+class EventQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    deployment: bodies.Line | None = None
+    limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = 50
+    after: Id | None = Field(None, description="Where the page starts: `next` of the page before.")
+
+
+class SilenceQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    all: bool = Field(False, description="Those that are over too.")
+
+
+def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", tags=["alerting"])
+    reader, admin, once = Depends(keyring.needs("read")), Depends(keyring.needs("admin")), Depends(refuse_repeated)
+
+    @router.get("/silences", dependencies=[once], summary="List silences", responses=problems(*READ))
+    def list_silences(query: Annotated[SilenceQuery, Query()], holder: KeyHolder = reader) -> Any:
+        """Those that hold or will hold."""
+        with database.transaction() as connection:
+            found = alert_settings.silences(connection, holder.project_id, all_of_them=query.all)
+        return JSONResponse({"silences": as_json(found)})
+
+    @router.post("/silences", status_code=201, summary="Silence alerts", responses=problems(*WRITE))
+    def add_silence(
+        wanted: Annotated[bodies.SilenceBody, Body(openapi_examples=example(bodies.SILENCE))],
+        holder: KeyHolder = admin,
+    ) -> Any:
+        """Alerts that fit are recorded and people are not told. It has an owner, a reason and an end."""
+        now = datetime.now(UTC)
+        starts_at = now if wanted.starts_at is None else _moment(wanted.starts_at, "starts_at", now)
+        if (wanted.ends_at is None) == (wanted.minutes is None):
+            raise fault("/body/ends_at", "end-needed", "Give either `ends_at` or `minutes`.")
+        if wanted.minutes is not None:
+            ends_at = starts_at + timedelta(minutes=wanted.minutes)
+        else:
+            ends_at = _moment(cast(str, wanted.ends_at), "ends_at", now)
+        if not starts_at < ends_at or ends_at < now or ends_at > now + LONGEST:
+            raise fault(
+                "/body/ends_at", "bad-end", "A silence ends after it starts, in the future, within two years."
+            )
+        with database.transaction() as connection:
+            silence_id = alert_settings.add_silence(
+                connection,
+                holder.project_id,
+                match=wanted.match,
+                owner=actor_of(holder),
+                reason=wanted.reason,
+                starts_at=starts_at,
+                ends_at=ends_at,
+            )
+        return JSONResponse(as_json({"id": silence_id, "starts_at": starts_at, "ends_at": ends_at}), 201)
+
+    @router.delete(
+        "/silences/{silence_id}", status_code=204, summary="End a silence", responses=problems(*READ, 404)
+    )
+    def end_silence(silence_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
+        """What it covered and still goes on is told within seconds."""
+        with database.transaction() as connection:
+            if not alert_settings.end_silence(connection, holder.project_id, silence_id, actor_of(holder)):
+                raise NotFound("There is no silence with this id.")
+        return Response(status_code=204)
+
+    return router
+
+
+def event_routes(database: Database, keyring: Keyring) -> APIRouter:
+    router = APIRouter(prefix="/api/v1", tags=["alerting"])
+    reader, sender, once = (
+        Depends(keyring.needs("read")),
+        Depends(keyring.needs("ingest")),
+        Depends(refuse_repeated),
+    )
+
+    @router.get("/events", dependencies=[once], summary="List events", responses=problems(*READ))
+    def list_events(query: Annotated[EventQuery, Query()], holder: KeyHolder = reader) -> Any:
+        """Dated facts that may explain a change, newest first."""
+        with database.transaction() as connection:
+            found = events.events_page(
+                connection,
+                holder.project_id,
+                deployment=query.deployment,
+                before_id=query.after,
+                limit=query.limit + 1,
+            )
+        page = found[: query.limit]
+        more = page[-1]["id"] if len(found) > len(page) else None
+        return JSONResponse({"events": as_json(page), "next": more})
+
+    @router.post("/events", status_code=201, summary="Tell of an event", responses=problems(*WRITE))
+    def add_event(
+        wanted: Annotated[bodies.EventBody, Body(openapi_examples=example(bodies.EVENT))],
+        holder: KeyHolder = sender,
+    ) -> Any:
+        """A release, a calibration, a mitigation: what may explain a change. A release pipeline sends it."""
+        now = datetime.now(UTC)
+        at = now if wanted.at is None else _moment(wanted.at, "at", now)
+        details: dict[str, Any] = dict(wanted.details)
+        if wanted.site is not None:
+            details["site"] = wanted.site
+        if wanted.robots:
+            details["robots"] = wanted.robots
+        with database.transaction() as connection:
+            deployment_id = None
+            if wanted.deployment is not None:
+                deployment = directory.find_deployment(connection, holder.project_id, wanted.deployment)
+                if deployment is None:
+                    raise fault("/body/deployment", "unknown-deployment", "There is no deployment of this name.")
+                deployment_id = deployment.id
+            event_id = events.add_event(
+                connection,
+                holder.project_id,
+                kind=wanted.kind,
+                at=at,
+                title=wanted.title,
+                deployment_id=deployment_id,
+                details=details,
+            )
+        return JSONResponse(as_json({"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}), 201)
+
+    return router
+
+
+def _moment(value: str, field: str, now: datetime) -> datetime:
+    """RFC 3339 with an offset."""
+    try:
+        return parse_time(value, now)
+    except (ValueError, OverflowError) as error:
+        raise fault(f"/body/{field}", "bad-time", "Write a time as 2026-11-02T09:14:03Z.") from error
