@@ -67,6 +67,29 @@ def test_twenty_points_are_near_the_limit_of_what_300_episodes_can_tell(verdict,
     assert share(np.random.default_rng(52), 60, {verdict}, 300, rate, **setting) >= least
 
 
+@pytest.mark.parametrize(
+    ("verdict", "rate"),
+    [
+        ("gradual_drift", lambda x, site: 0.93 - 0.5 * np.maximum(x - 0.75, 0) / 0.25),
+        ("gradual_drift", lambda x, site: 0.93 - 0.5 * np.maximum(x - 0.5, 0) / 0.5),
+        ("step_change", lambda x, site: 0.93 - 0.3 * (x >= 0.75)),
+    ],
+)
+def test_a_drift_that_begins_late_is_no_step(verdict, rate):
+    """90 days, 1500 episodes, 40 seeded fields: the last three weeks or the second half, sliding or after a step."""
+    assert share(np.random.default_rng(57), 40, {verdict}, 1500, rate, days=90) >= 0.85
+
+
+def test_the_day_a_drift_began_is_said():
+    generator = np.random.default_rng(58)
+    found = find_onset(
+        field(generator, 3000, lambda x, site: 0.93 - 0.5 * np.maximum(x - 0.7, 0) / 0.3, days=90), 930, 1000
+    )
+    assert found.verdict == "gradual_drift"
+    assert abs((found.change_day - START).days - 63) <= 7
+    assert f"from {found.change_day} to" in found.reason
+
+
 @pytest.mark.parametrize(("n", "days", "sites"), [(60, 14, 3), (150, 60, 1), (300, 60, 3), (1000, 30, 1)])
 def test_without_a_change_few_are_claimed(n, days, sites):
     """Constant 0.75, two robots, a release halfway: 120 seeded fields, 5 % and two standard errors."""

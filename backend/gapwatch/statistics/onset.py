@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from math import log, sqrt
 from typing import Literal
 
@@ -26,6 +26,8 @@ LEAST_PRICE, FREE_DAY = 6.0, 3.5
 RELEASE_CREDIT, SITES_DIFFER = 3.0, 0.01
 # The days within this gain of the best one contain the day of the change in 95 % of cases: Hansen 2000, Table I.
 DAY_SET = 7.35
+# A slope that begins later than the series needs so many days, and this share of all, to be told from a step.
+SHORTEST_SLOPE, SLOPE_SHARE = 7, 0.2
 # More sites or robots than this share one level in the models of time; as groups they are still compared.
 MOST_LEVELS = 12
 
@@ -69,12 +71,14 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     """The onset of the drop against sim, k_sim successes of n_sim.
 
     Models of real, binomial, with a level for each site (each robot where there is one site): constant; a slope
-    in the log-odds; a step on any day; a step at a release, known from versions or events; two groups of sites.
+    in the log-odds, from the first day or from any later one; a step on any day; a step at a release, known from
+    versions or events; two groups of sites.
     A model's gain is twice its log-likelihood above the constant one, by the overdispersion of days if that is
     established. Its price is BIC's ln n, at least 6, and 3.5 more for a free day, ln r for r releases. The largest
     gain above its price is the verdict. Only losses count, sites must differ with p < 0.01, and a step with a
-    release among its plausible days is a release regression. If none is: `at_deploy` where Newcombe's interval of
-    the drop is above zero, else `none`. Assumes independent episodes on a day. Sources: Schwarz 1978; Hansen 2000.
+    release among its plausible days, or a day before, is a release regression. If none is: `at_deploy` where
+    Newcombe's interval of the drop is above zero, else `none`. Assumes independent episodes on a day.
+    Sources: Schwarz 1978; Hansen 2000.
     Smallest n: 40 real episodes on 5 days, 10 on either side of a change; otherwise `too few episodes`.
     Measured without a change, 60–3000 episodes: 1–4 % false verdicts. With 300 episodes, 20 points lost at deploy,
     at one site of three or at a release are named in 90 %; a step is told from a slope in 75 % at 20 points on
@@ -87,10 +91,12 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     rows = _Rows(days)
     price = max(log(n_real), LEAST_PRICE)
     slope, (step_days, step), (releases, release) = rows.slope(), rows.steps(), rows.releases(events)
-    spread = min(rows.dispersion(fit) for fit in (slope, step))
+    bend_days, bend = rows.bends()
+    spread = min(rows.dispersion(fit) for fit in (slope, bend, step))
     where, site_gain, site_loss = rows.site_groups(spread)
+    is_bent = bend.best - FREE_DAY * spread > slope.best
     net = {
-        "gradual_drift": slope.best / spread - price,
+        "gradual_drift": max(slope.best, bend.best - FREE_DAY * spread) / spread - price,
         "step_change": step.best / spread - price - FREE_DAY,
         "release_regression": release.best / spread - price - log(max(1, len(releases))),
         "site_specific": site_gain - price,
@@ -102,8 +108,10 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     shown = {
         e: next((d for d in dates if d >= e), None) for e in (*(d for d, _ in releases), *(e.day for e in events))
     }
+    # A release goes out in the course of a day, and its first hours may happen to go well.
+    near = {*plausible, *(day - timedelta(days=1) for day in plausible)}
     may_drift = net["gradual_drift"] - RELEASE_CREDIT >= net["release_regression"] or chosen == "site_specific"
-    if not may_drift and net["release_regression"] > 0 and any(shown[day] in plausible for day, _ in releases):
+    if not may_drift and net["release_regression"] > 0 and any(shown[day] in near for day, _ in releases):
         chosen = "release_regression"
     if net[chosen] <= 0:
         return _constant(days, k_sim, n_sim, net)
@@ -111,8 +119,10 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
         reason = f"Success at {', '.join(where)} is {100 * site_loss:.1f} points below the others, on all days."
         return Onset("site_specific", reason, n_real, site_loss, where=where, net_gains=net)
     if chosen == "gradual_drift":
-        reason = f"Success fell by {100 * slope.loss[0]:.1f} points from {dates[0]} to {dates[-1]}, gradually."
-        return Onset("gradual_drift", reason, n_real, float(slope.loss[0]), net_gains=net)
+        fallen = float(bend.loss[bend.gain.argmax()] if is_bent else slope.loss[0])
+        since = bend_days[bend.gain.argmax()] if is_bent else dates[0]
+        reason = f"Success fell by {100 * fallen:.1f} points from {since} to {dates[-1]}, gradually."
+        return Onset("gradual_drift", reason, n_real, fallen, since if is_bent else None, net_gains=net)
     if chosen == "release_regression":
         loss, (day, name) = float(release.loss[release.gain.argmax()]), releases[release.gain.argmax()]
         words = f"with release {name} of {day}"
@@ -163,6 +173,17 @@ class _Rows:
 
     def slope(self) -> _Fit:
         return self.fit(((self.day - self.day.min()) / (np.ptp(self.day) or 1.0))[None, :])
+
+    def bends(self) -> tuple[list[date], _Fit]:
+        """A level until a day, then a slope to the end: at least a week and a fifth of the days."""
+        shortest = max(SHORTEST_SLOPE, float(np.ptp(self.day)) * SLOPE_SHARE)
+        last = float(self.day.max())
+        candidates = [d for d in sorted(set(self.dates)) if last - d.toordinal() >= shortest]
+        candidates = [d for d in candidates if self._is_split(self.day >= d.toordinal())]
+        starts = [d.toordinal() for d in candidates]
+        return candidates, self.fit(
+            np.array([np.maximum(self.day - s, 0) / (last - s) for s in starts], dtype=float)
+        )
 
     def steps(self) -> tuple[list[date], _Fit]:
         candidates = [d for d in sorted(set(self.dates)) if self._is_split(self.day >= d.toordinal())]
