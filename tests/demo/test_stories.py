@@ -9,6 +9,7 @@ from gapwatch.demo.history import tell, tell_now
 from gapwatch.demo.loading import demo_episodes, in_turns
 from gapwatch.demo.stories import STORIES
 from gapwatch.record import EpisodeRecord
+from gapwatch.statistics.onset import DayCount, find_onset
 from gapwatch.statistics.trust import PolicyPoint, simulator_trust
 
 TODAY = date(2026, 11, 2)
@@ -88,6 +89,37 @@ def test_a_release_regresses_and_another_repairs():
 def test_one_site_is_fine_and_the_other_not():
     [antwerp], [ghent] = (rates("benelux-tote-1", lambda r, s=s: r.get("site") == s) for s in ("antwerp", "ghent"))
     assert antwerp - ghent > 0.15
+
+
+@pytest.mark.parametrize(
+    ("slug", "verdict", "where"),
+    [
+        ("zurich-sort-2", "none", ()),
+        ("berlin-line-3", "at_deploy", ()),
+        ("turin-cell-1", "gradual_drift", ()),
+        ("osaka-line-1", "site_specific", ("osaka-3",)),
+        ("austin-pack-2", "release_regression", ()),
+        ("benelux-tote-1", "site_specific", ("ghent",)),
+    ],
+)
+def test_the_onset_is_that_of_the_story(slug, verdict, where):
+    days = Counter()
+    for r in TOLD[slug]:
+        if r["domain"] == "real" and r["outcome"] != "aborted":
+            key = (r["started_at"][:10], r["site"], r["robot"], r["policy"]["version"])
+            days[key, r["outcome"] == "success"] += 1
+    counts = [
+        DayCount(
+            date.fromisoformat(day),
+            days[(day, *rest), True],
+            days[(day, *rest), True] + days[(day, *rest), False],
+            *rest,
+        )
+        for day, *rest in {key for key, _ in days}
+    ]
+    sim = [r["outcome"] for r in TOLD[slug] if r["domain"] == "sim"]
+    found = find_onset(counts, sim.count("success"), len(sim))
+    assert (found.verdict, found.where) == (verdict, where)
 
 
 def test_the_contract_shows_the_joint_order():

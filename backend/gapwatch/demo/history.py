@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.demo.records import Told, records_of
+from gapwatch.demo.records import INTERRUPTED, Told, records_of
 from gapwatch.demo.stories import EVENING, JOINTS, Moments, Story
 from gapwatch.demo.world import REAL, SIM, Scene, draw_scene, run
 
@@ -102,7 +102,7 @@ def _sim(story: Story, day: NDArray[np.float64], version: NDArray[np.int64], sce
     found = run(replace(SIM, skill=story.skill, **story.sim), scene)
     # Simulated days have shifts, too; in simulation the light does not know of them.
     shifts = [SHIFTS[i % len(SHIFTS)] for i in range(scene.n)]
-    return Told(found, day, shared, columns, shifts, story.labelled)
+    return Told(found, day, shared, columns, shifts, story.labelled, interrupted=0.0)
 
 
 def _real(story: Story, at: Moments, scene: Scene, anchor: date) -> Told:
@@ -124,7 +124,9 @@ def _real(story: Story, at: Moments, scene: Scene, anchor: date) -> Told:
         columns["pair"] = [f"{story.slug}/{i}" for i in range(scene.n)]
     contract = {**CONTRACT, **story.contract}
     shared = {"domain": "real", "task": story.task, "deployment": story.slug, "contract": contract}
-    return Told(found, at.day, shared, columns, shifts, story.labelled)
+    # Of nine episodes none is spared for that.
+    interrupted = INTERRUPTED if story.lives else 0.0
+    return Told(found, at.day, shared, columns, shifts, story.labelled, interrupted)
 
 
 def _policies(story: Story, version: NDArray[np.int64]) -> list[dict[str, str]]:

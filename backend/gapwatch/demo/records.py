@@ -32,7 +32,7 @@ NOTES = {
 class Told:
     """A run with what the record needs beside it: fields that all episodes share, and columns that differ.
 
-    `labelled` is the share of failures that somebody looked at.
+    `labelled` is the share of failures that somebody looked at, `interrupted` of episodes that somebody ended.
     """
 
     run: Run
@@ -41,6 +41,7 @@ class Told:
     columns: Mapping[str, Sequence[Any]]
     shifts: Sequence[str]
     labelled: float
+    interrupted: float
 
 
 def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.Generator) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.G
     ids = ids_of(started_ms, generator)
     looked = generator.random(n) < told.labelled
     labels = label_failures(run, generator)
-    intervened, interrupted = generator.random(n) < INTERVENED, generator.random(n) < INTERRUPTED
+    intervened, interrupted = generator.random(n) < INTERVENED, generator.random(n) < told.interrupted
     q = run.quantities
     light, things = lighting_of(q.brightness).tolist(), np.array(OBJECTS)[run.scene.objects].tolist()
     floors, clutter = np.array(SURFACES)[run.scene.surfaces].tolist(), q.clutter.astype(int).tolist()
@@ -83,7 +84,7 @@ def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.G
             conditions["human_present"] = True
         record["conditions"] = conditions
         record["signals"] = signals[i]
-        if is_real and interrupted[i]:
+        if interrupted[i]:
             record["outcome"] = "aborted"
         elif failed_in[i] < 0:
             record["outcome"] = "success"
