@@ -26,6 +26,7 @@ import psutil
 import psycopg
 import redis
 
+from gapwatch.rollup.verify import verify_project
 from parts import Project, Service, clean_environment, episode, wait_until
 
 OUTCOMES = ("success", "failure", "aborted", "abandoned")
@@ -493,7 +494,7 @@ def compare(project: Project, acknowledged: dict[str, str], sent: dict[str, str]
 
 
 def _compare_rollups(project: Project, rows: list[tuple[Any, ...]]) -> dict[str, str]:
-    """Recount every tier in Python: nothing is shared with the statement that folds."""
+    """Recount every tier in Python, sharing nothing with the code that folds; and let `verify` look at the rest."""
     recount: Counter[tuple[Any, ...]] = Counter()
     for _, outcome, domain, source, policy, task, started_at in rows:
         hour = started_at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -509,11 +510,12 @@ def _compare_rollups(project: Project, rows: list[tuple[Any, ...]]) -> dict[str,
         for outcome, count in zip(OUTCOMES, (successes, failures, aborted, abandoned), strict=True):
             if count:
                 counted[*place, outcome] += count
+    verified = verify_project(project.database, project.id, project.slug)
     return {
         str(place): f"{counted[place]} counted, {recount[place]} stored"
         for place in recount.keys() | counted.keys()
         if counted[place] != recount[place]
-    }
+    } | {f"{table} {key}": f"{found}, not {wanted}" for table, key, found, wanted in verified.examples}
 
 
 def internal_errors(log: str) -> list[str]:

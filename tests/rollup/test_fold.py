@@ -130,6 +130,18 @@ def test_late_corrected_and_deleted_episodes_are_right(project):
     assert (done.episodes, done.differences) == (101, 0), done.examples
 
 
+def test_the_last_instant_of_a_day_belongs_to_that_day(project):
+    with project.client() as client:
+        client.post("/episodes", json=varied(1, started_at="2024-02-29T23:59:59.999999Z"))
+    settled(project)
+    found = project.rows("SELECT tier, bucket_at FROM rollup_counts WHERE project_id = :p ORDER BY tier")
+    assert [(tier, f"{at:%m-%d %H:%M}") for tier, at in found] == [
+        ("day", "02-29 00:00"),
+        ("hour", "02-29 23:00"),
+        ("month", "02-01 00:00"),
+    ]
+
+
 def test_deleting_everything_leaves_no_rows(project):
     with project.client("admin") as client:
         client.post("/episodes/batch", json=[varied(n) for n in range(30)])
