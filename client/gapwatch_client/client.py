@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from collections import Counter
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from gapwatch_client.backlog import Backlog, SendingLock
 from gapwatch_client.encoding import LARGEST_RECORD_BYTES, encode
 from gapwatch_client.episode import Episode
+from gapwatch_client.fields import KNOWN, record_of
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.refused import RefusedRecords
@@ -32,10 +32,6 @@ log = logging.getLogger("gapwatch_client")
 MAX_SPOOL_BYTES = 1024**3
 # How long an ending process waits for the network. What is not sent stays in the spool.
 CLOSE_WITHIN_S = 2.0
-
-PLAIN_FIELDS = ("deployment", "robot", "site", "stage", "session", "pair", "task", "domain", "outcome")
-OTHER_FIELDS = ("contract", "embedding", "reward", "duration_s", "id")
-MAP_FIELDS = ("conditions", "signals", "metrics", "links", "provenance", "safety", "failure")
 
 
 class Gapwatch:
@@ -59,7 +55,7 @@ class Gapwatch:
         url = url or os.environ.get("GAPWATCH_URL", "")
         key = key or os.environ.get("GAPWATCH_KEY", "")
         transport = Transport(url, key, timeout_s)
-        unknown = sorted(set(defaults) - KNOWN_FIELDS)
+        unknown = sorted(set(defaults) - KNOWN)
         if unknown:
             raise TypeError(f"Unknown fields of an episode: {', '.join(unknown)}")
         self.spool_dir = Path(spool or os.environ.get("GAPWATCH_SPOOL") or default_spool(url, key))
@@ -91,12 +87,7 @@ class Gapwatch:
         `policy` is a name (with `version`), `name@version` or a mapping; `simulator` likewise. A wrong field is
         logged and left out, and what the server does not take ends in the dead-letter file, with its reasons.
         """
-        try:
-            record = self._record_of(self._defaults | fields)
-        except Exception as error:
-            self._complain("episode", f"{type(error).__name__}: {error}")
-            record = {"id": new_id()}
-        return Episode(record, self.send, self._complain)
+        return Episode(record_of(self._defaults | fields, self._complain), self.send, self._complain)
 
     def send(self, record: dict[str, Any]) -> None:
         """A whole record, as the API takes it: in the spool when this returns."""
@@ -126,6 +117,8 @@ class Gapwatch:
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything in the spool is answered, whoever wrote it. False when time ran out first."""
         deadline = time.monotonic() + timeout_s
+        if self._running_in != os.getpid():
+            self._start()
         self._sender.send_now()
         while True:
             if not len(self._overflow) and not self._backlog.pending_bytes():
@@ -213,50 +206,6 @@ class Gapwatch:
         self._complaints[place] += 1
         if self._complaints[place] == 1:
             log.warning("%s: %s (further ones are only counted)", place, text)
-
-    def _record_of(self, fields: dict[str, Any]) -> dict[str, Any]:
-        record: dict[str, Any] = {"id": str(fields.pop("id", None) or new_id())}
-        policy = _versioned(fields.pop("policy", None), fields.pop("version", None))
-        simulator = _versioned(fields.pop("simulator", None), fields.pop("simulator_version", None))
-        if policy:
-            record["policy"] = policy
-        if simulator:
-            record["simulator"] = simulator
-        record["domain"] = "sim" if simulator and not fields.get("deployment") else "real"
-        started_at = fields.pop("started_at", None)
-        if started_at is not None:
-            record["started_at"] = started_at.isoformat() if isinstance(started_at, datetime) else str(started_at)
-        for name, value in fields.items():
-            if value is None:
-                continue
-            if name in MAP_FIELDS:
-                record[name] = dict(value)
-            elif name == "contract":
-                record[name] = value.as_dict() if hasattr(value, "as_dict") else dict(value)
-            elif name in PLAIN_FIELDS:
-                record[name] = str(value)
-            elif name in OTHER_FIELDS:
-                record[name] = value
-            else:
-                self._complain("episode", f"{name} is no field of an episode and was left out")
-        return record
-
-
-KNOWN_FIELDS = {*PLAIN_FIELDS, *OTHER_FIELDS, *MAP_FIELDS}
-KNOWN_FIELDS |= {"policy", "version", "simulator", "simulator_version", "started_at"}
-
-
-def _versioned(value: Any, version: Any) -> dict[str, str] | None:
-    if value is None:
-        return None
-    if isinstance(value, dict):
-        return {name: str(part) for name, part in value.items()}
-    if isinstance(value, (tuple, list)):
-        value, version = value
-    name, at, after = str(value).rpartition("@")
-    if version is None and at:
-        return {"name": name, "version": after}
-    return {"name": str(value), "version": "unversioned" if version is None else str(version)}
 
 
 def default_spool(url: str, key: str) -> Path:

@@ -110,7 +110,7 @@ def test_nothing_a_loop_calls_raises_and_what_cannot_be_kept_is_told_once(gw, pr
         def __str__(self):
             raise RuntimeError("even its text")
 
-    with caplog.at_level(logging.WARNING, "gapwatch_client"), gw.episode(**REAL, tsak="typo") as ep:
+    with caplog.at_level(logging.WARNING, "gapwatch_client"), gw.episode(**REAL, tsak="typo", conditions=5) as ep:
         for _ in range(50):
             ep.signal("nan", math.nan)
             ep.observe("mixed", math.inf)
@@ -118,6 +118,7 @@ def test_nothing_a_loop_calls_raises_and_what_cannot_be_kept_is_told_once(gw, pr
         ep.observe("mixed", 2.0)
         ep.metric("none", None)
         ep.condition("odd", Odd())
+        ep.condition("object", "mug")
         ep.embedding(["x"])
         ep.fail(labels=[Odd()])
         ep.violation("many")
@@ -126,6 +127,7 @@ def test_nothing_a_loop_calls_raises_and_what_cannot_be_kept_is_told_once(gw, pr
     found = stored(project, ep.id)
     assert found["signals"] == {"mixed_peak": 2, "mixed_p95": 2, "mixed_rms": 2, "mixed_mean": 2}
     assert found["outcome"] == "failure"
+    assert found["conditions"] == {"object": "mug"}
     complaints = gw.status()["complaints"]
     assert complaints["signals"] == 50
     assert sum("signals: nan" in text for text in caplog.messages) == 1
