@@ -3,9 +3,10 @@ import io
 import re
 
 import pytest
+from markupsafe import escape
+from people import Browser, somebody
 
 from parts import episode, wait_until
-from people import Browser, somebody
 
 SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
 
@@ -104,12 +105,15 @@ def test_one_episode_shows_everything_in_its_record(engineer, project):
     assert [pair["domain"] for pair in twin["pairs"]] == ["sim"]
 
 
-def test_an_id_with_a_slash_and_every_other_sign_has_a_page(engineer, project):
-    name = "2026/11/02 a?b#c%2F&é"
-    send(project, episode(id=name))
+def test_an_id_and_a_deployment_with_every_sign_have_pages(engineer, project):
+    name, slug = "a&b;c=d+é'<x>", "berlin/line 3?#%2F&é"
+    send(project, episode(id=name, deployment=slug))
     page = engineer.get("/episodes").text
     link = re.search(r'data-open href="([^"]+)"', page)[1].replace("&amp;", "&")
-    assert f"<code>{name.replace('&', '&amp;')}</code>" in engineer.get(link).text
+    one = engineer.get(link).text
+    assert f"<code>{escape(name)}</code>" in one
+    to_deployment = re.search(r'/ <a href="(/deployments/[^"]+)"', one)[1]
+    assert f"<h1>{escape(slug)}</h1>" in engineer.get(to_deployment).text
 
 
 def test_a_persons_word_moves_the_ledger_and_leaves_a_trace(engineer, project):
@@ -124,7 +128,7 @@ def test_a_persons_word_moves_the_ledger_and_leaves_a_trace(engineer, project):
 
     wait_until(lambda: categories() == {"contact_dynamics": 0.4}, what="the ledger")
     one = failed[0]["id"]
-    answer = engineer.send(f"/episodes/{one}", project.slug, category="visual", note="glare on the rim")
+    answer = engineer.submit(f"/episodes/{one}", project.slug, category="visual", note="glare on the rim")
     assert answer.status_code == 200
     assert "glare on the rim" in answer.text
     assert "a person chose visual" in answer.text
@@ -135,14 +139,14 @@ def test_a_persons_word_moves_the_ledger_and_leaves_a_trace(engineer, project):
         assert client.post("/episodes", json=failed[0]).json()["status"] == "duplicate"
     assert project.value("SELECT count(*) FROM episode_revisions WHERE project_id = :p") == 1
     # Taking it back is a change too, and the numbers are what they were.
-    engineer.send(f"/episodes/{one}", project.slug, category="", note="")
+    engineer.submit(f"/episodes/{one}", project.slug, category="", note="")
     wait_until(lambda: categories() == {"contact_dynamics": 0.4}, what="the ledger back")
 
 
 def test_saving_what_stands_changes_nothing(engineer, project):
     record = episode(outcome="failure", failure={"phase": "lift", "note": "as it is"})
     send(project, record)
-    engineer.send(f"/episodes/{record['id']}", project.slug, category="", note="as it is")
+    engineer.submit(f"/episodes/{record['id']}", project.slug, category="", note="as it is")
     assert project.value("SELECT revision FROM episodes WHERE project_id = :p") == 1
 
 
@@ -152,10 +156,12 @@ def test_triage_goes_on_to_the_next_episode_under_the_same_filter(engineer, proj
         for n in range(3)
     ]
     send(project, *failed, episode(id="ok", started_at="2026-10-01T00:01:30Z"))
-    answer = engineer.send("/episodes/f-2?outcome=failure", project.slug, category="visual", note="", then="next")
+    answer = engineer.submit(
+        "/episodes/f-2?outcome=failure", project.slug, category="visual", note="", then="next"
+    )
     assert answer.url.path == "/episodes/f-1"
     assert answer.url.params["outcome"] == "failure"
-    answer = engineer.send("/episodes/f-0?outcome=failure", project.slug, category="", note="x", then="next")
+    answer = engineer.submit("/episodes/f-0?outcome=failure", project.slug, category="", note="x", then="next")
     assert answer.url.path == "/episodes/f-0"
 
 
@@ -163,6 +169,6 @@ def test_triage_goes_on_to_the_next_episode_under_the_same_filter(engineer, proj
 def test_a_category_that_does_not_exist_is_refused(engineer, project, category):
     record = episode(outcome="failure")
     send(project, record)
-    answer = engineer.send(f"/episodes/{record['id']}", project.slug, category=category, note="")
+    answer = engineer.submit(f"/episodes/{record['id']}", project.slug, category=category, note="")
     assert answer.status_code == 404
     assert project.value("SELECT failure_category FROM episodes WHERE project_id = :p") is None

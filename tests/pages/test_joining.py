@@ -5,12 +5,12 @@ import time
 
 import httpx
 import pytest
+from people import PASSWORD, Browser, somebody
 
 from gapwatch.access.tokens import SETUP_LASTS_S, setup_token
 from gapwatch.accounts import put_person
 from gapwatch.settings import Settings
 from parts import make_project, reachable, start_service, wait_until
-from people import PASSWORD, Browser, somebody
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def invited(service, project):
     """An admin, and a link for somebody new."""
     with Browser(service, somebody(project, "admin")) as admin:
         email = f"new-{project.slug}@example.com"
-        answer = admin.send("/settings/members/invite", project.slug, email=email, role="viewer")
+        answer = admin.submit("/settings/members/invite", project.slug, email=email, role="viewer")
         token = re.search(r"/invitation\?token=([\w-]+)", answer.text)
         assert token is not None
         yield admin, email, token[1]
@@ -90,16 +90,16 @@ def test_an_invitation_is_over_after_a_day_and_can_be_withdrawn(service, project
     )
     with Browser(service) as new:
         assert new.get("/invitation", params={"token": token}).status_code == 404
-    answer = admin.send("/settings/members/invite", project.slug, email=email, role="viewer")
+    answer = admin.submit("/settings/members/invite", project.slug, email=email, role="viewer")
     token = re.search(r"/invitation\?token=([\w-]+)", answer.text)[1]
     number = re.search(r'name="invitation" value="(\d+)"', answer.text)[1]
-    admin.send("/settings/members/withdraw", project.slug, invitation=number)
+    admin.submit("/settings/members/withdraw", project.slug, invitation=number)
     with Browser(service) as new:
         assert new.get("/invitation", params={"token": token}).status_code == 404
 
 
 def test_somebody_with_an_account_proves_it_and_then_has_two_projects(service, service_database, project, invited):
-    admin, email, token = invited
+    _, email, token = invited
     other = make_project(service, service_database)
     put_person(service_database, email, PASSWORD, other.slug, "engineer")
     with Browser(service) as new:
@@ -120,7 +120,7 @@ def test_the_last_admin_stays(service, project):
         page = admin.get("/settings/members").text
         user = re.search(r'name="user" value="(\d+)"', page)[1]
         for role in ("viewer", "none"):
-            answer = admin.send("/settings/members", project.slug, user=user, role=role)
+            answer = admin.submit("/settings/members", project.slug, user=user, role=role)
             assert answer.status_code == 422
             assert "needs an admin" in answer.text
         assert f"{project.slug} · admin" in admin.get("/").text
@@ -134,5 +134,5 @@ def test_who_is_removed_is_out_at_once(service, project):
         user = re.search(
             rf'name="user" value="(\d+)"[^>]*>\s*<select name="role" aria-label="Role of {viewer["email"]}"', page
         )
-        admin.send("/settings/members", project.slug, user=user[1], role="none")
+        admin.submit("/settings/members", project.slug, user=user[1], role="none")
         assert "You are in no project yet" in out.get("/").text

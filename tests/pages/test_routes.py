@@ -2,6 +2,7 @@
 
 import httpx
 import pytest
+from people import Browser, somebody
 
 from gapwatch.access.roles import ROLES
 from gapwatch.pages.routes import PageRoutes
@@ -9,7 +10,6 @@ from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
 from gapwatch.store.database import Database
 from parts import episode, make_project, wait_until
-from people import Browser, somebody
 
 FORBIDDEN, MISSING = 403, 404
 
@@ -48,7 +48,7 @@ def test_every_page_asks_for_its_role(service, project, table, filled):
     for way in ways:
         path = address(way, filled)
         for role, browser in people.items():
-            answer = browser.get(path) if way.method == "GET" else browser.send(path, project.slug)
+            answer = browser.get(path) if way.method == "GET" else browser.submit(path, project.slug)
             allowed = ROLES.index(role) >= ROLES.index(way.who)
             if allowed:
                 # A form without its fields may be refused for what it says, never for who sends it.
@@ -108,9 +108,9 @@ def test_what_belongs_to_another_project_is_not_there(service, service_database,
             assert answer.status_code == MISSING, path
             assert project.slug not in answer.text
         for path in (f"/episodes/{filled}", "/deployments/berlin-line-3"):
-            assert browser.send(path, stranger.slug).status_code == MISSING
-            assert browser.send(path, project.slug).status_code == MISSING
-        assert browser.send("/settings/members", stranger.slug, user="1", role="viewer").status_code == MISSING
+            assert browser.submit(path, stranger.slug).status_code == MISSING
+            assert browser.submit(path, project.slug).status_code == MISSING
+        assert browser.submit("/settings/members", stranger.slug, user="1", role="viewer").status_code == MISSING
 
 
 def test_every_answer_carries_the_security_headers(service, table, project, filled):

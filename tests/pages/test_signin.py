@@ -117,7 +117,7 @@ def test_a_session_that_is_idle_or_old_is_over(browser, person, project, change)
     browser.post("/sign-in", data=person)
     assert browser.get("/").url.path == "/"
     project.rows(
-        f"UPDATE browser_sessions s SET {change} FROM users u "  # noqa: S608 - a test's own words
+        f"UPDATE browser_sessions s SET {change} FROM users u "
         "WHERE u.id = s.user_id AND u.email = :email RETURNING 1",
         email=person["email"],
     )

@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.errors import NotFound
 from gapwatch.filters import EpisodeFilter
 from gapwatch.pages.episodes import ListFilter, failed_in_words
-from gapwatch.pages.evidence import Alike, Held, SignalRank, held_against
+from gapwatch.pages.evidence import Alike, Held, SignalRank, held_against, in_words
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.record import LONGEST_NOTE
@@ -146,7 +146,7 @@ def _shares(held: Held) -> list[CategoryShare]:
         CategoryShare(
             name,
             found.weights[name],
-            [line.sentence for line in found.evidence if name in line.categories]
+            [in_words(line.sentence, held.differing) for line in found.evidence if name in line.categories]
             or (["no evidence claims it"] if name == UNATTRIBUTED else []),
         )
         for name in order

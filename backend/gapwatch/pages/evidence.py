@@ -18,6 +18,7 @@ from gapwatch.levels import MISSING, level_of
 from gapwatch.pages.words import count
 from gapwatch.statistics import sketches
 from gapwatch.statistics.attribution import Attribution, FailedEpisode, attribute
+from gapwatch.statistics.evidence import CONTRACT_SIGNAL
 from gapwatch.store import directory
 from gapwatch.store.access import Transaction
 from gapwatch.taxonomy import Taxonomy
@@ -52,6 +53,7 @@ class Held:
     # What it was held against, in words; None without a deployment.
     compared_with: str | None
     alike: Alike | None
+    differing: int
 
 
 def held_against(transaction: Transaction, project_id: int, record: dict[str, Any]) -> Held:
@@ -64,7 +66,8 @@ def held_against(transaction: Transaction, project_id: int, record: dict[str, An
 
 
 def evidence_of(comparison: Comparison) -> Evidence:
-    return Evidence(comparison.taxonomy, usual_of(comparison.sim, comparison.real), suspects_of(comparison))
+    sim, real, differing = comparison.sim, comparison.real, comparison.contract.differing
+    return Evidence(comparison.taxonomy, usual_of(sim, real, differing), suspects_of(comparison), differing)
 
 
 def episodes_behind(comparison: Comparison, category: str, most: int) -> tuple[Behind, ...]:
@@ -81,7 +84,7 @@ def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | N
         failure.get("category"),
         failure.get("labels") or (),
         failure.get("phase"),
-        record.get("signals"),
+        record.get("signals", {}) | _contract(record, evidence),
         {name: level_of(conditions[name]) if name in conditions else MISSING for name in suspected},
     )
     failed = record["outcome"] == "failure"
@@ -98,7 +101,22 @@ def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | N
     # The strangest first: the farther from the middle of sim.
     signals.sort(key=lambda one: -abs((0.5 if one.sim is None else one.sim) - 0.5))
     found = attribute(said, evidence.taxonomy, evidence.usual, evidence.suspects) if failed else None
-    return Held(found, signals, _words(comparison), _alike(said, comparison) if failed else None)
+    return Held(
+        found, signals, _words(comparison), _alike(said, comparison) if failed else None, evidence.differing
+    )
+
+
+def _contract(record: dict[str, Any], evidence: Evidence) -> dict[str, float]:
+    """The contract as the ledger sees it: a signal, the number of fields in which the side differs."""
+    if not evidence.differing:
+        return {}
+    return {CONTRACT_SIGNAL: float(evidence.differing) if record["domain"] == "real" else 0.0}
+
+
+def in_words(sentence: str, differing: int) -> str:
+    if not sentence.startswith(f"signal {CONTRACT_SIGNAL} "):
+        return sentence
+    return f"the contract differs in {differing} {'field' if differing == 1 else 'fields'}"
 
 
 def _alike(said: FailedEpisode, comparison: Comparison | None) -> Alike | None:

@@ -32,8 +32,8 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
                 "x": [100 * one.sim for one in policies],
                 "y": [100 * one.real for one in policies],
                 "mode": "markers+text" if labelled else "markers",
-                "text": [short(f"{one.policy} {one.version}", 20) for one in policies],
-                "textposition": "top center",
+                "text": [short(f" {one.policy} {one.version} ", 26) for one in policies],
+                "textposition": ["middle left" if one.sim > 0.6 else "middle right" for one in policies],  # noqa: PLR2004
                 "textfont": {"size": 12, "color": "var(--ink-2)"},
                 "marker": {"size": 10, "color": "var(--real)", "line": {"width": 1.5, "color": "var(--surface)"}},
                 "error_x": _bars([100 * one.sim for one in policies], sim, "sim"),

@@ -1,0 +1,178 @@
+import csv
+import io
+import json
+import random
+import re
+
+import plotly.graph_objects as go
+import pytest
+from people import Browser, somebody
+
+from parts import episode, wait_until
+
+SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
+CONDITIONS = ("dim", "bright", "backlit")
+
+
+def story(n_sim: int = 120, n_real: int = 120) -> list[dict]:
+    """Sim does well everywhere; real slips, is worse in backlight, and meets a surface that sim never saw."""
+    chance = random.Random(5)
+    records = []
+    for number in range(n_sim + n_real):
+        real = number >= n_sim
+        lighting, surface = chance.choice(CONDITIONS), chance.choice(["steel", "wet"]) if real else "steel"
+        fails = chance.random() < ((0.25 + 0.3 * (lighting == "backlit")) if real else 0.05)
+        day = 1 + (number - n_sim if real else number) * 28 // max(n_sim, n_real)
+        records.append(
+            episode(
+                **({} if real else SIM),
+                started_at=f"2026-10-{day:02}T10:00:00Z",
+                outcome="failure" if fails else "success",
+                robot=f"r-{number % 2}" if real else None,
+                duration_s=chance.gauss(12, 2),
+                session=f"s-{day}",
+                conditions={"lighting": lighting, "surface": surface, "clutter": chance.randint(0, 3)},
+                signals={"peak_force_n": chance.gauss(31 if real else 25, 3)},
+                metrics={"energy_j": chance.gauss(210, 10)},
+                contract={"control_hz": 50 if real else 100},
+                failure={"phase": "lift", "labels": ["slip"]} if fails else None,
+            )
+        )
+    return records
+
+
+@pytest.fixture
+def engineer(service, project):
+    with project.client() as client:
+        client.post("/episodes/batch", json=story()).raise_for_status()
+    with Browser(service, somebody(project, "engineer")) as browser:
+        wait_until(
+            lambda: browser.get("/deployments/berlin-line-3?format=json").json()["page"]["drop"]["n_real"] == 120,
+            what="the numbers",
+        )
+        yield browser
+
+
+def islands(page: str) -> dict[str, dict]:
+    found = re.findall(r'<script type="application/json" id="fig-([\w-]+)">(.*?)</script>', page, re.DOTALL)
+    return {name: json.loads(text) for name, text in found}
+
+
+def test_the_page_answers_the_four_questions_in_words(engineer):
+    page = engineer.get("/deployments/berlin-line-3").text
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert re.search(
+        r"In reality it succeeds \d\d\.\d % of the time \( \d+ of 120, \d\d\.\d to \d\d\.\d \)", words
+    )
+    assert re.search(r"It loses \d\d\.\d points \( \d+\.\d to \d\d\.\d \) , most of it to contact dynamics", words)
+    for question in ("How much is lost", "Why", "Is it getting worse", "Who knows"):
+        assert f"<dt>{question}</dt>" in page
+    assert "contracts that differ in 1 field: control_hz" in words
+    assert "surface = wet" in words and "never simulated" in words
+
+
+def test_every_figure_is_one_that_plotly_knows(engineer):
+    figures = islands(engineer.get("/deployments/berlin-line-3").text)
+    assert {"ledger", "trend", "conditions", "signal-0", "failures"} <= set(figures)
+    for name, figure in figures.items():
+        go.Figure({"data": figure["data"], "layout": figure["layout"]})
+        for path in figure["narrow"]:
+            node = figure
+            for key in path.split(".")[:-1]:
+                node = node[int(key) if isinstance(node, list) else key]
+            assert isinstance(node, dict | list), (name, path)
+
+
+def test_the_bars_of_the_ledger_add_up_and_open_their_episodes(engineer):
+    page = engineer.get("/deployments/berlin-line-3").text
+    bars = next(trace for trace in islands(page)["ledger"]["data"] if trace.get("type") == "bar")
+    twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    assert sum(bars["x"]) == pytest.approx(-100 * twin["ledger"]["drop"])
+    behind = engineer.get(bars["customdata"][0]["href"]).text
+    assert "Episodes behind contact dynamics" in behind
+    contact = next(part for part in twin["ledger"]["categories"] if part["category"] == "contact_dynamics")
+    assert behind.count("<tr data-row>") == contact["episodes"]["count"]
+
+
+def test_the_twin_is_what_the_api_answers(engineer, project):
+    twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    with project.client("read") as client:
+        for name in ("drop", "ledger", "slices", "signals", "failures", "trend", "contract", "onset"):
+            assert twin[name] == client.get(f"/deployments/berlin-line-3/{name}").json(), name
+
+
+def test_filters_act_on_everything_and_can_be_taken_off(engineer):
+    page = engineer.get(
+        "/deployments/berlin-line-3?robot=r-1&condition=lighting:backlit&since=2026-10-08T00:00:00Z"
+    )
+    assert page.status_code == 200
+    assert page.text.count('aria-label="Take off ') == 3
+    twin = engineer.get(f"{page.url}&format=json").json()["page"]
+    sizes = {twin[name]["n_real"] for name in ("drop", "ledger", "slices", "signals", "failures", "trend")}
+    assert len(sizes) == 1 and 0 < sizes.pop() < 40
+    nothing = engineer.get("/deployments/berlin-line-3?robot=nobody")
+    assert nothing.status_code == 200
+    assert "Take off a filter above" in nothing.text
+
+
+def test_other_metrics_are_compared_in_their_own_unit(engineer):
+    page = engineer.get("/deployments/berlin-line-3?metric=energy_j").text
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert re.search(r"energy_j is 2\d\d \( n 120, 2\d\d to 2\d\d \) in reality", words)
+    assert '<option value="energy_j" selected>' in page
+
+
+@pytest.mark.parametrize("table", ["ledger", "conditions", "signals", "failures", "trend"])
+def test_every_table_is_a_csv(engineer, table):
+    answer = engineer.get(f"/deployments/berlin-line-3?format=csv&table={table}")
+    assert answer.headers["content-type"].startswith("text/csv")
+    rows = list(csv.reader(io.StringIO(answer.text)))
+    assert len(rows) > 1
+    assert len({len(row) for row in rows}) == 1
+    assert engineer.get("/deployments/berlin-line-3?format=csv&table=passwords").status_code == 404
+
+
+def test_the_report_is_one_file_that_asks_for_nothing(engineer):
+    answer = engineer.get("/deployments/berlin-line-3?format=report")
+    assert answer.headers["content-disposition"].startswith('attachment; filename="gapwatch-berlin-line-3-')
+    outside = re.sub(r"<script.*?</script>|<style>.*?</style>", "", answer.text, flags=re.DOTALL)
+    assert not re.search(r'(src|href)="(?!data:)', outside)
+    assert "In reality it succeeds" in outside
+    assert set(islands(answer.text)) >= {"ledger", "trend", "conditions", "failures"}
+
+
+def test_a_recorded_mitigation_is_measured_before_and_after(engineer, project):
+    answer = engineer.submit(
+        "/deployments/berlin-line-3", project.slug, kind="mitigation", title="lamp hood", at="2026-10-14T09:00:00Z"
+    )
+    assert answer.status_code == 200
+    twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    [measured] = twin["mitigations"]
+    assert measured["title"] == "lamp hood"
+    assert measured["before"]["n"] > 30 and measured["after"]["n"] > 30
+    assert measured["interval"][0] <= measured["change"] <= measured["interval"][1]
+    assert [event["kind"] for event in twin["events"]] == ["mitigation"]
+
+
+def test_a_deployment_without_simulation_says_what_to_send(service, project):
+    with project.client() as client:
+        client.post("/episodes", json=episode(deployment="alone")).raise_for_status()
+    with Browser(service, somebody(project, "viewer")) as browser:
+        page = wait_until(lambda: "1 of 1" in (text := browser.get("/deployments/alone").text) and text)
+    assert "there is no simulation to compare it with" in page
+    assert "No comparison yet" in page
+    assert "&#34;domain&#34;: &#34;sim&#34;" in page or '"domain": "sim"' in page
+
+
+def test_compared_deployments_and_the_simulator_draw_figures_that_plotly_knows(engineer):
+    page = engineer.get("/compare?deployment=berlin-line-3&policy=bin-pick@1.4.0")
+    assert page.status_code == 200
+    assert "not settled" in page.text
+    trust = engineer.get("/compare/simulators")
+    assert "mujoco 3.3.0" in trust.text
+    for text in (page.text, trust.text):
+        figures = islands(text)
+        assert figures
+        for figure in figures.values():
+            go.Figure({"data": figure["data"], "layout": figure["layout"]})
+    assert engineer.get("/compare?deployment=no-such").status_code == 422
