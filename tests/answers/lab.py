@@ -89,3 +89,8 @@ class Lab:
         statement = text("UPDATE projects SET options = CAST(:options AS jsonb) WHERE id = :p")
         with self.project.database.transaction() as connection:
             connection.execute(statement, {"p": self.project.id, "options": json.dumps(options)})
+
+    def event(self, kind: str, at: datetime, title: str) -> None:
+        statement = text("INSERT INTO events (project_id, kind, at, title) VALUES (:p, :kind, :at, :title)")
+        with self.project.database.transaction() as connection:
+            connection.execute(statement, {"p": self.project.id, "kind": kind, "at": at, "title": title})

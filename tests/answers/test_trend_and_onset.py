@@ -72,3 +72,20 @@ def test_a_drop_from_the_first_day_and_one_at_a_site(lab):
     assert (sites["verdict"], sites["where"]) == ("site_specific", ["b"])
     few = lab.ask(f"{BERLIN}/onset", until="2026-10-07T00:00:00Z")
     assert few["verdict"] == "too few episodes"
+
+
+def test_what_happened_on_the_day_is_named(lab):
+    """A step on the fifteenth day, at a calibration that somebody recorded; another project's events stay there."""
+    lab.send(attempts(sim, 900, 100))
+    for number, day in enumerate(days(30)):
+        k = 18 if number < 15 else 9
+        lab.send(attempts(real, k, 20 - k, at=day))
+    lab.event("calibration", NOON + timedelta(days=15), "wrist camera")
+    lab.event("other", NOON + timedelta(days=40), "visitors")
+    onset = lab.ask(f"{BERLIN}/onset")
+    assert onset["verdict"] == "step_change"
+    assert "calibration wrist camera" in onset["sentence"]
+    told = lab.ask(f"{BERLIN}/trend", until="2026-11-01T00:00:00Z")["events"]
+    assert told == [{"kind": "calibration", "at": "2026-10-20T12:00:00Z", "title": "wrist camera"}]
+    lab.event("release", NOON + timedelta(days=15), "firmware 7")
+    assert lab.ask(f"{BERLIN}/onset")["verdict"] == "release_regression"

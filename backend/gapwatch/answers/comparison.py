@@ -16,7 +16,7 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
 from gapwatch.store import directory, sides
 from gapwatch.store.database import Connection
-from gapwatch.store.directory import Deployment, Surroundings
+from gapwatch.store.directory import DatedEvent, Deployment, Surroundings
 from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope
 from gapwatch.taxonomy import Taxonomy
 
@@ -82,6 +82,16 @@ class Comparison:
     def versions(self) -> Mapping[int, str]:
         """Of the policy, oldest first."""
         return self.around.versions
+
+    @property
+    def events(self) -> tuple[DatedEvent, ...]:
+        """What happened in the window, oldest first: here, or to the whole project."""
+        since, until = self.question.window.since, self.question.window.until
+        return tuple(
+            event
+            for event in self.around.events
+            if (since is None or event.at >= since) and (until is None or event.at < until)
+        )
 
     @property
     def pooled(self) -> Mapping[str, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, timedelta
 
-from gapwatch.statistics.onset import DayCount, Onset, find_onset
+from gapwatch.statistics.onset import DayCount, Event, Onset, find_onset
+from gapwatch.store.directory import DatedEvent
 from gapwatch.store.sides import BucketCount
 
 # The search compares every day with every other; a longer history is taken by the week, and then by four weeks.
@@ -14,7 +15,11 @@ STEPS_DAYS = (1, 7, 28, 112)
 
 
 def onset_of(
-    buckets: Iterable[BucketCount], versions: Mapping[int, str], k_sim: int, n_sim: int
+    buckets: Iterable[BucketCount],
+    versions: Mapping[int, str],
+    k_sim: int,
+    n_sim: int,
+    events: Iterable[DatedEvent] = (),
 ) -> tuple[Onset, int]:
     """The onset, and how many days were taken together."""
     counts: dict[tuple[date, str, str, str], list[int]] = {}
@@ -39,7 +44,8 @@ def onset_of(
         total[0] += successes
         total[1] += n
     days = [DayCount(key[0], k, n, key[1], key[2], key[3]) for key, (k, n) in merged.items()]
-    return find_onset(days, k_sim, n_sim), step
+    happened = [Event(event.at.astimezone(UTC).date(), event.kind, event.title) for event in events]
+    return find_onset(days, k_sim, n_sim, happened), step
 
 
 def _step(days: set[date]) -> int:

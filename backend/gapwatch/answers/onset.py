@@ -37,7 +37,7 @@ def answer_onset(comparison: Comparison) -> OnsetAnswer:
         comparison.connection, comparison.project_id, scope, real.window, "day", by_cell=True
     )
     kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
-    found, step = onset_of(kept, versions, sim.successes, sim.n)
+    found, step = onset_of(kept, versions, sim.successes, sim.n, comparison.events)
     plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
     ran = {bucket.policy_id for bucket in kept}
     return OnsetAnswer(

@@ -15,6 +15,7 @@ from gapwatch.answers.question import Tier
 from gapwatch.errors import Fault, Invalid
 from gapwatch.statistics.rates import wilson
 from gapwatch.store import sides
+from gapwatch.store.directory import DatedEvent
 from gapwatch.store.sides import BucketCount, Window
 
 # So many steps are still readable as a line.
@@ -57,6 +58,7 @@ class TrendAnswer(Answer):
     sim: SideValue
     steps: tuple[Step, ...]
     change_points: tuple[ChangePoint, ...]
+    events: tuple[DatedEvent, ...]
     method: str
 
 
@@ -87,6 +89,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
         sim=side_value(comparison.sim, real),
         steps=steps,
         change_points=changes,
+        events=comparison.events,
         method="wilson per step; change points by binomial models of the days",
     )
 
@@ -137,7 +140,8 @@ def _steps(
 def _changes(
     comparison: Comparison, buckets: list[BucketCount], versions: Mapping[int, str]
 ) -> tuple[ChangePoint, ...]:
-    found, _ = onset_of(buckets, versions, comparison.sim.successes, comparison.sim.n)
+    sim = comparison.sim
+    found, _ = onset_of(buckets, versions, sim.successes, sim.n, comparison.events)
     if found.change_day is None or found.verdict not in ("step_change", "release_regression"):
         return ()
     plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None

@@ -46,6 +46,15 @@ def find_deployment(connection: Connection, project_id: int, slug: str) -> Deplo
 
 
 @dataclass(frozen=True)
+class DatedEvent:
+    """A dated fact that may explain a change: a release, a calibration, a mitigation."""
+
+    kind: str
+    at: datetime
+    title: str
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What a comparison needs to know beside its sides, so that one query brings all of it."""
 
@@ -53,6 +62,7 @@ class Surroundings:
     simulators: Mapping[int, tuple[str, str]]
     pooled: Mapping[str, int]
     versions: Mapping[int, str]
+    events: tuple[DatedEvent, ...] = ()
 
 
 _SURROUNDINGS = """
@@ -63,14 +73,18 @@ SELECT p.options,
         ON v.project_id = c.project_id AND v.id = c.policy_id AND v.name = {policy}
         WHERE c.project_id = p.id) AS pooled,
        (SELECT jsonb_object_agg(v.id, v.version) FROM policies v
-        WHERE v.project_id = p.id AND v.name = {policy}) AS versions
+        WHERE v.project_id = p.id AND v.name = {policy}) AS versions,
+       (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title)) FROM
+           (SELECT kind, at, title FROM events WHERE project_id = :p
+              AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
+       ) AS events
 FROM projects p WHERE p.id = :p
 """
 
 
 def find_subject(connection: Connection, project_id: int, slug: str) -> tuple[Deployment, Surroundings] | None:
     """A deployment and what surrounds it."""
-    around = _SURROUNDINGS.format(policy="d.policy")
+    around = _SURROUNDINGS.format(policy="d.policy", deployment="d.id")
     statement = text(
         f"SELECT d.*, a.* FROM ({_DEPLOYMENTS} AND d.slug = :slug) d CROSS JOIN LATERAL ({around}) a"  # noqa: S608
     )
@@ -81,17 +95,22 @@ def find_subject(connection: Connection, project_id: int, slug: str) -> tuple[De
 
 
 def surroundings(connection: Connection, project_id: int, policy: str) -> Surroundings:
-    statement = text(_SURROUNDINGS.format(policy=":policy"))
+    statement = text(_SURROUNDINGS.format(policy=":policy", deployment="NULL"))
     return _surroundings(connection.execute(statement, {"p": project_id, "policy": policy}).mappings().one())
 
 
 def _surroundings(row: Any) -> Surroundings:
     versions = {int(number): version for number, version in (row["versions"] or {}).items()}
+    events = reversed(row["events"] or [])
     return Surroundings(
         row["options"],
         {int(number): (name, version) for number, (name, version) in (row["simulators"] or {}).items()},
         row["pooled"] or {},
         dict(sorted(versions.items())),
+        tuple(
+            DatedEvent(kind, datetime.fromisoformat(at), title)
+            for kind, at, title in reversed(row["events"] or [])
+        ),
     )
 
 
