@@ -101,7 +101,6 @@ def surroundings(connection: Connection, project_id: int, policy: str) -> Surrou
 
 def _surroundings(row: Any) -> Surroundings:
     versions = {int(number): version for number, version in (row["versions"] or {}).items()}
-    events = reversed(row["events"] or [])
     return Surroundings(
         row["options"],
         {int(number): (name, version) for number, (name, version) in (row["simulators"] or {}).items()},
