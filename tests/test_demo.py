@@ -45,6 +45,9 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                         what="the whole history",
                     )
                     assert 49_000 < int(said[1]) < 53_000
+                    pages = data_dir / "demo" / "pages.ndjson"
+                    wait_until(lambda: "seoul-arm-4" in pages.read_text(), 60, what="a page of an alert")  # noqa: B023
+                    assert "berlin-line-3" in pages.read_text() and "zurich-sort-2" not in pages.read_text()
                 else:
                     assert "demo fleet:" not in log_path.read_text()
                 wait_until(

@@ -67,9 +67,9 @@ def serve(host: str | None, port: int | None, data_dir: Path | None) -> None:
 @serving_options
 def demo(host: str | None, port: int | None, data_dir: Path | None) -> None:
     """Serve, with the demo fleet in the project `demo` and a sign-in for it."""
-    from gapwatch.demo import load_demo
+    from gapwatch.demo import allow_local_pager, load_demo
 
-    _supervise(settings_from(host=host, port=port, data_dir=data_dir), load_demo)
+    _supervise(allow_local_pager(settings_from(host=host, port=port, data_dir=data_dir)), load_demo)
 
 
 def _supervise(settings: Settings, when_ready: Any) -> None:

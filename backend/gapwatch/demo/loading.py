@@ -8,15 +8,18 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock_time
 from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import numpy as np
 from gapwatch_client import Gapwatch
 
 from gapwatch.accounts import make_key, put_person
 from gapwatch.demo.history import tell, tell_now
+from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
 from gapwatch.store import access, fleet
@@ -27,7 +30,7 @@ EMAIL = "demo@example.com"
 # Every story is cut into so many parts. All first parts are sent before the second ones: no page is empty.
 PARTS = 40
 # Long enough to look at a demo, and a robot's next episode within a few seconds.
-KEY_LASTS, PAUSE_S = timedelta(days=30), 2.5
+KEY_LASTS, SET_UP_LASTS, PAUSE_S = timedelta(days=30), timedelta(minutes=10), 2.5
 FIRST_PART_S, ALL_S = 15.0, 600.0
 FOLDER, MEMORY = "demo", "told.json"
 
@@ -40,13 +43,16 @@ def load_demo(settings: Settings) -> None:
     password = "-".join(secrets.token_hex(3) for _ in range(3))
     database = Database(settings.database_url)
     put_person(database, EMAIL, password, PROJECT, "engineer")
-    key = make_key(
-        database,
-        settings.server_secret(),
-        project=PROJECT,
-        scope="ingest",
-        name="demo fleet",
-        expires_at=datetime.now(UTC) + KEY_LASTS,
+    key, admin = (
+        make_key(
+            database,
+            settings.server_secret(),
+            project=PROJECT,
+            scope=scope,
+            name=name,
+            expires_at=datetime.now(UTC) + lasts,
+        )
+        for scope, name, lasts in (("ingest", "demo fleet", KEY_LASTS), ("admin", "demo set-up", SET_UP_LASTS))
     )
     with database.transaction() as connection:
         slugs = fleet.deployment_slugs(connection, access.ensure_project(connection, PROJECT))
@@ -54,7 +60,10 @@ def load_demo(settings: Settings) -> None:
     teller = Teller(
         settings.data_dir / FOLDER, settings.local_url, key, has_all={s.slug for s in STORIES} <= set(slugs)
     )
-    teller.begin()
+    with api_client(settings.local_url, admin) as client:
+        if is_local(settings):
+            put_channel(client, start_pager(settings.data_dir / FOLDER))
+        teller.begin(client)
     click.echo(
         f"\n  Gapwatch is ready: {settings.public_url}\n"
         f"  Sign in with       {EMAIL}\n"
@@ -80,17 +89,20 @@ class Teller:
         self._parts: Iterator[list[dict[str, Any]]] = iter(())
         self._total = 0
 
-    def begin(self) -> None:
-        """Send the first part of every story and wait until it is there."""
+    def begin(self, client: httpx.Client) -> None:
+        """Send the first part of every story, wait until it is there, and tell what happened to each."""
         if self._is_told:
             return
+        is_new = not self._memory.exists()
         self._remember(is_told=False)
         stories = demo_episodes(datetime.now(UTC), self._anchor)
         self._total = sum(len(story) for story in stories)
         self._parts = iter(in_turns(stories, PARTS))
         self._send(next(self._parts))
-        for client in (self._robots, self._farm):
-            client.flush(FIRST_PART_S)
+        for sender in (self._robots, self._farm):
+            sender.flush(FIRST_PART_S)
+        if is_new:
+            tell_events(client, self._anchor)
 
     def go_on(self) -> None:
         if not self._is_told:
@@ -125,6 +137,19 @@ class Teller:
     def _remember(self, *, is_told: bool) -> None:
         self._memory.parent.mkdir(parents=True, exist_ok=True)
         self._memory.write_text(json.dumps({"anchor": self._anchor.isoformat(), "is_told": is_told}))
+
+
+def api_client(url: str, key: str) -> httpx.Client:
+    return httpx.Client(base_url=url, trust_env=False, timeout=30, headers={"Authorization": f"Bearer {key}"})
+
+
+def tell_events(client: httpx.Client, anchor: date) -> None:
+    """Releases, calibrations and mitigations, as a release pipeline would send them."""
+    for story in STORIES:
+        for event in story.events:
+            at = datetime.combine(anchor, clock_time(5), UTC) + timedelta(days=event.day)
+            body = {"kind": event.kind, "title": event.name, "at": at.isoformat(), "deployment": story.slug}
+            client.post("/api/v1/events", json=body).raise_for_status()
 
 
 def demo_episodes(now: datetime, anchor: date | None = None) -> list[list[dict[str, Any]]]:

@@ -31,7 +31,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that may explain a change."""
+    """Something that may explain a change; it happens before the first shift."""
 
     day: float
     kind: str
@@ -101,7 +101,7 @@ STORIES = (
         "kit-assemble", "assemble-kit", 1500, 4000,
         lambda at: {"latency_ms": np.where((at.robot == 2) & (at.day >= -40), 34.0, 7.5)},  # noqa: PLR2004
         skill=-0.1, versions=((-DAYS, "3.1.0"),), sites=("osaka",), robots=4, stages=((-DAYS, "full"),),
-        events=(Event(-40, "maintenance", "osaka-3 moved to the wireless network"),),
+        events=(Event(-40, "other", "osaka-3 moved to the wireless network"),),
     ),
     Story(
         "austin-pack-2", "A new release regresses: 2.1.0 is as good in simulation and worse in reality.",
