@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gapwatch.errors import GapwatchError
-from gapwatch.store import heartbeats, work
+from gapwatch.store import heartbeats, outbox, watching, work
 from gapwatch.store.database import Database
 from gapwatch.store.migrate import is_current
 
@@ -45,6 +45,7 @@ class HealthRoutes:
             with self._database.transaction() as connection:
                 backlog = work.backlog(connection)
                 silent_s = heartbeats.seconds_since(connection, "worker")
+                unwatched_s, unsent = watching.oldest_due_s(connection), outbox.outbox_state(connection)
             migrated = is_current(self._database)
         except GapwatchError as error:
             return {"database": {"ok": False, "why": error.detail}, "disk": disk}
@@ -57,4 +58,6 @@ class HealthRoutes:
                 "silent_s": silent_s,
             },
             "work": {"ok": backlog.oldest_s < WORK_LATE_AFTER_S, **asdict(backlog)},
+            "watch": {"ok": unwatched_s < WORK_LATE_AFTER_S, "oldest_s": unwatched_s},
+            "outbox": {"ok": unsent.oldest_s < WORK_LATE_AFTER_S, **asdict(unsent)},
         }

@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
-from gapwatch.store import heartbeats, work
+from gapwatch.store import heartbeats, outbox, watching, work
 from gapwatch.store.database import Database
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -30,10 +30,15 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
         with database.transaction() as connection:
             backlog = work.backlog(connection)
             silent_s = heartbeats.seconds_since(connection, "worker")
+            unwatched_s, unsent = watching.oldest_due_s(connection), outbox.outbox_state(connection)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),
             ("gapwatch_work_failing", "Work rows that failed and are tried again later.", backlog.failing),
+            ("gapwatch_watch_oldest_seconds", "Age of the oldest batch that is not watched yet.", unwatched_s),
+            ("gapwatch_outbox_oldest_seconds", "Age of the oldest delivery not tried yet.", unsent.oldest_s),
+            ("gapwatch_outbox_retrying", "Deliveries that failed and are tried again later.", unsent.retrying),
+            ("gapwatch_outbox_dead", "Deliveries given up in the last day.", unsent.dead),
         ]
         if silent_s is not None:
             figures.append(("gapwatch_worker_silent_seconds", "Time since a worker made its round.", silent_s))
