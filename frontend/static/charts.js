@@ -1,5 +1,5 @@
 // Draws every element with data-chart from the JSON island it names:
-//   <div data-chart="fig-ledger"></div> <script type="application/json" id="fig-ledger">{"data", "layout", "narrow"}</script>
+//   an element with data-chart="fig-ledger", and a script of type application/json with that id.
 // Figures are Plotly dicts whose colours are CSS tokens, "var(--sim)". The tokens are read from app.css when drawing, so
 // light, dark and print need no second figure. "narrow" holds dotted-path changes for slim columns:
 //   {"layout.margin.l": 96, "data.3.visible": false}
