@@ -6,6 +6,7 @@ it holds a lock on the file; a segment that nobody has locked is complete. A `.s
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -54,6 +55,8 @@ def create_segment(directory: Path, domain: str) -> OpenSegment:
         unfinished.rename(path)
     except OSError:
         os.close(fd)
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
         raise
     return OpenSegment(path, fd)
 

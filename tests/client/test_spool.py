@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -172,6 +173,24 @@ def test_two_processes_share_a_directory_and_everything_arrives_once(project, tm
     assert {*said[0], *said[1]} <= set(stored)
     assert len(stored) - len(said[0]) - len(said[1]) <= 1
     assert not list_segments(tmp_path)
+
+
+def test_threads_of_one_process_write_whole_lines(project, tmp_path):
+    with Gapwatch(project.url, project.keys["ingest"], tmp_path, task="t", policy="p@1", linger_s=0) as gw:
+
+        def work(number: int) -> None:
+            for turn in range(100):
+                side = {"deployment": f"line-{number}"} if turn % 2 else {"simulator": "mujoco@3"}
+                gw.episode(**side, provenance={"note": "x" * number * 300}).end()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert gw.flush(20)
+        assert gw.status()["damaged"] == 0
+    assert project.stored() == 800
 
 
 def test_only_one_process_sends_at_a_time_and_a_dead_one_gives_way(tmp_path):
