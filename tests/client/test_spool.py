@@ -181,7 +181,7 @@ def test_threads_of_one_process_write_whole_lines(project, tmp_path):
         def work(number: int) -> None:
             for turn in range(100):
                 side = {"deployment": f"line-{number}"} if turn % 2 else {"simulator": "mujoco@3"}
-                gw.episode(**side, provenance={"note": "x" * number * 300}).end()
+                gw.episode(**side, provenance={"note": "x" * number * 100}).end()
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
         for thread in threads:
