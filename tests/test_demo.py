@@ -4,6 +4,7 @@ import sys
 import time
 
 import httpx
+import pytest
 
 from parts import clean_environment, reachable, wait_until
 
@@ -11,6 +12,7 @@ from parts import clean_environment, reachable, wait_until
 FEW = "oslo-lab-1"
 
 
+@pytest.mark.timeout(300)
 def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tmp_path):
     data_dir = reachable(tmp_path) / "demo"
     for number in range(2):
@@ -52,6 +54,7 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                     assert "demo fleet:" not in log_path.read_text()
                 wait_until(
                     lambda: re.search(r"\bn 9\b", browser.get("/").text),
+                    60,
                     what="the counts: the same in the second run, so nothing was doubled",
                 )
         finally:

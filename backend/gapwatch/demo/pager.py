@@ -32,6 +32,7 @@ def start_pager(folder: Path) -> str:
     """Listens in the background on a free port; returns its address."""
     folder.mkdir(parents=True, exist_ok=True)
     pages, writing = folder / FILE, threading.Lock()
+    pages.touch()
 
     class Pager(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
