@@ -109,8 +109,8 @@ def _measure(in_sim: int, n_sim: int, in_real: int, n_real: int) -> Measures:
     )
     if not n_sim or not n_real:
         return seen, *sides, None, None
-    # The excess of failures is the drop of attempts that do not fail so. Where a caller's transaction lets a fold in
-    # between two reads, a group may have more failures than the cells have attempts.
+    # The excess of failures is the drop of attempts that do not fail so. Where a caller's transaction lets a fold
+    # in between two reads, a group may have more failures than the cells have attempts.
     excess, interval = newcombe(max(0, n_sim - in_sim), n_sim, max(0, n_real - in_real), n_real)
     return seen, *sides, excess, interval
 
