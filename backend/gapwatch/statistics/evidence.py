@@ -9,11 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from gapwatch.statistics.attribution import (
     DEFAULT_STRENGTHS,
-    FEWEST_SUCCESSES,
     PARTS,
     UNIT,
     FailedEpisode,
@@ -21,18 +19,20 @@ from gapwatch.statistics.attribution import (
     Strengths,
     UsualRange,
 )
-from gapwatch.statistics.blame import Outcomes, blame
+from gapwatch.statistics.claims import (
+    Array,
+    Units,
+    add_conditions,
+    add_labels,
+    add_phases,
+    add_signals,
+    whole_parts,
+)
 from gapwatch.statistics.ledger import Session, Side
-from gapwatch.statistics.signals import shape_of
-from gapwatch.statistics.sketches import Sketch
+from gapwatch.statistics.usual import CONTRACT_SIGNAL, usual_ranges
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
-Array = NDArray[np.float64]
-Units = NDArray[np.int64]
-QUANTILES = (0.01, 0.5, 0.99)
-# What two sides must agree on is evidence, too: as a signal of this name, in how many fields an episode's contract
-# differs from that of the baseline, 0 for sim episodes themselves. The taxonomy knows it as interface_contract.
-CONTRACT_SIGNAL = "contract_fields_differing"
+__all__ = ["CONTRACT_SIGNAL", "FailedBatch", "Weights", "batch_of", "ledger_side", "usual_ranges", "weigh"]
 
 
 @dataclass(frozen=True)
@@ -101,35 +101,6 @@ def batch_of(
     )
 
 
-def usual_ranges(
-    sim_successes: Mapping[str, Sketch | ArrayLike],
-    *,
-    sim_failures: Mapping[str, Sketch | ArrayLike] | None = None,
-    real_successes: Mapping[str, Sketch | ArrayLike] | None = None,
-    real_failures: Mapping[str, Sketch | ArrayLike] | None = None,
-) -> dict[str, UsualRange]:
-    """Each signal's 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
-
-    With the other three, unusual values have the credit of `blame.blame`; without them, all credit. Signals of
-    fewer than 50 sim successes are left out: so few do not show what is usual.
-    """
-    ranges = {}
-    for name, data in sim_successes.items():
-        shape = shape_of(data)
-        if shape.n < FEWEST_SUCCESSES:
-            continue
-        places = np.searchsorted(np.cumsum(shape.counts), np.floor(np.array(QUANTILES) * (shape.n - 1)), "right")
-        low, median, high = (float(shape.values[place]) for place in places)
-        if sim_failures is None or real_successes is None or real_failures is None:
-            ranges[name] = UsualRange(low, median, high, int(shape.n))
-            continue
-        sim = Outcomes(shape, shape_of(sim_failures.get(name, ())))
-        real = Outcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
-        above, below = (blame(low, median, high, sim, real, side) for side in ("above", "below"))
-        ranges[name] = UsualRange(low, median, high, int(shape.n), above=above, below=below)
-    return ranges
-
-
 def weigh(
     batch: FailedBatch,
     taxonomy: Taxonomy,
@@ -146,11 +117,12 @@ def weigh(
     names = (*CATEGORIES, *strange, UNATTRIBUTED)
     column = {name: place for place, name in enumerate(names)}
     claims = np.zeros((len(batch), len(names)), dtype=np.int64)
-    labelled = _add_labels(claims, batch, taxonomy, column, strengths.label)
-    free: list[int] = np.flatnonzero(~labelled).tolist()
+    labelled = add_labels(claims, batch.labels, taxonomy, column, strengths.label)
+    chosen = np.array([category is not None for category in batch.category], dtype=bool)
+    free: list[int] = np.flatnonzero(~(labelled | chosen)).tolist()
     if free:
         claims[free] = _seen(batch, free, taxonomy, column, usual or {}, suspects, strengths)
-    parts = _whole_parts(claims, names)
+    parts = whole_parts(claims, names)
     for row, category in enumerate(batch.category):
         if category is not None:
             parts[row] = 0
@@ -196,39 +168,6 @@ def ledger_side(
     )
 
 
-def _add_labels(
-    claims: Units, batch: FailedBatch, taxonomy: Taxonomy, column: Mapping[str, int], strength: float
-) -> NDArray[np.bool_]:
-    """Returns which rows are decided by a label or by a person."""
-    decided = np.zeros(len(batch), dtype=bool)
-    known: dict[tuple[str, ...], Units | None] = {}
-    for row, labels in enumerate(batch.labels):
-        if batch.category[row] is not None:
-            decided[row] = True
-        elif labels:
-            key = tuple(labels)
-            if key not in known:
-                known[key] = _label_claims(key, taxonomy, column, strength)
-            found = known[key]
-            if found is not None:
-                decided[row] = True
-                claims[row] = found
-    return decided
-
-
-def _label_claims(
-    labels: tuple[str, ...], taxonomy: Taxonomy, column: Mapping[str, int], strength: float
-) -> Units | None:
-    found = [c for label in dict.fromkeys(labels) if (c := taxonomy.categories_of("labels", label))]
-    if not found:
-        return None
-    claims = np.zeros(len(column), dtype=np.int64)
-    for categories in found:
-        for category in categories:
-            claims[column[category]] += int(UNIT * strength) // len(found) // len(categories)
-    return claims
-
-
 def _seen(
     batch: FailedBatch,
     rows: list[int],
@@ -241,117 +180,11 @@ def _seen(
     """The claims of what was seen: signals, then suspect levels of what is left, then the phase of the rest."""
     claims = np.zeros((len(rows), len(column)), dtype=np.int64)
     signals = {name: values[rows] for name, values in batch.signals.items() if name in usual}
-    left = UNIT - _add_signals(claims, signals, taxonomy, column, usual, int(UNIT * strengths.signal))
+    left = UNIT - add_signals(claims, signals, taxonomy, column, usual, int(UNIT * strengths.signal))
     names = dict.fromkeys(name for name, _ in suspects if name in batch.conditions)
     levels = {name: [batch.conditions[name][row] for row in rows] for name in names}
     most = (left * strengths.condition).astype(np.int64)
-    left = left - _add_conditions(claims, levels, taxonomy, column, suspects, most)
+    left = left - add_conditions(claims, levels, taxonomy, column, suspects, most)
     most = (left * strengths.phase).astype(np.int64)
-    _add_phases(claims, [batch.phase[row] for row in rows], taxonomy, column, most)
+    add_phases(claims, [batch.phase[row] for row in rows], taxonomy, column, most)
     return claims
-
-
-def _add_signals(
-    claims: Units,
-    signals: Mapping[str, Array],
-    taxonomy: Taxonomy,
-    column: Mapping[str, int],
-    usual: Mapping[str, UsualRange],
-    most: int,
-) -> Units:
-    """The farthest signal of a set of categories speaks for it; together they claim as much as the farthest.
-
-    Symptoms share what causes leave. Returns what was claimed.
-    """
-    claimed = np.zeros(len(claims), dtype=np.int64)
-    left = np.full(len(claims), most, dtype=np.int64)
-    for is_symptom in (False, True):
-        farthest: dict[tuple[str, ...], Units] = {}
-        for name, values in signals.items():
-            found = taxonomy.categories_of("signals", name)
-            if found and taxonomy.is_symptom(name) is is_symptom:
-                far = far_out(values, usual[name])
-                farthest[found] = np.maximum(farthest[found], far) if found in farthest else far
-        if not farthest:
-            continue
-        stack = np.array(list(farthest.values()))
-        total = np.maximum(stack.sum(axis=0), 1)
-        together = left * stack.max(axis=0) // UNIT
-        for found, far in farthest.items():
-            claim = together * far // total
-            claimed += claim
-            for category in found:
-                claims[:, column[category]] += claim // len(found)
-        left = left - together
-    return claimed
-
-
-def far_out(values: Array, usual: UsualRange) -> Units:
-    """`attribution.unusual` of every value, in units; 0 inside the usual range and where there is no value."""
-    far = np.zeros(len(values), dtype=np.int64)
-    if usual.n < FEWEST_SUCCESSES:
-        return far
-    there = np.isfinite(values)
-    x = np.where(there, values, usual.median)
-    for limit, beyond, credit in (
-        (usual.low, usual.low - x, usual.below),
-        (usual.high, x - usual.high, usual.above),
-    ):
-        outside = beyond > 1e-9 * np.maximum(abs(limit), np.abs(x))
-        room = abs(limit - usual.median)
-        degree = np.minimum(1.0, 2 * beyond / room) if room > 0 else np.ones(len(x))
-        far = np.where(outside & there, (UNIT * (degree * credit)).astype(np.int64), far)
-    return far
-
-
-def _add_conditions(
-    claims: Units,
-    levels: Mapping[str, Sequence[Level]],
-    taxonomy: Taxonomy,
-    column: Mapping[str, int],
-    suspects: Collection[tuple[str, Level]],
-    most: Units,
-) -> Units:
-    """Suspect levels share `most` equally. Returns what was claimed."""
-    hits: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
-    for name, own in levels.items():
-        found = taxonomy.categories_of("conditions", name)
-        if found:
-            hits.append((found, np.array([(name, level) in suspects for level in own], dtype=bool)))
-    if not hits:
-        return np.zeros(len(claims), dtype=np.int64)
-    count = np.sum([hit for _, hit in hits], axis=0, dtype=np.int64)
-    each = most // np.maximum(count, 1)
-    for found, hit in hits:
-        for category in found:
-            claims[hit, column[category]] += each[hit] // len(found)
-    return np.asarray(each * count)
-
-
-def _add_phases(
-    claims: Units, phases: Sequence[str | None], taxonomy: Taxonomy, column: Mapping[str, int], most: Units
-) -> None:
-    rows: dict[str, list[int]] = {}
-    for row, phase in enumerate(phases):
-        if phase is not None:
-            rows.setdefault(phase, []).append(row)
-    for phase, own in rows.items():
-        found = taxonomy.categories_of("phases", phase)
-        for category in found:
-            claims[own, column[category]] += most[own] // len(found)
-
-
-def _whole_parts(claims: Units, names: tuple[str, ...]) -> Units:
-    """Claims as whole parts of 1024 a row; what rounding leaves goes to the largest remainders, then by name."""
-    total = claims.sum(axis=1)
-    whole = np.maximum(total, UNIT)
-    shares = claims * PARTS
-    shares[:, -1] += (whole - total) * PARTS
-    parts, rest = np.divmod(shares, whole[:, None])
-    left = PARTS - parts.sum(axis=1)
-    by_name = np.argsort(names)
-    order = by_name[np.argsort(-rest[:, by_name], axis=1, kind="stable")]
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.arange(len(names))[None, :].repeat(len(order), axis=0), axis=1)
-    parts += rank < left[:, None]
-    return np.asarray(parts)
