@@ -2,6 +2,7 @@
 
 import pytest
 from alerts.receivers import MailServer, Receiver
+from alerts.stage import Stage
 
 from gapwatch.store.database import Database
 from parts import make_project, reachable, start_service
@@ -35,3 +36,8 @@ def watched(alerting_service):
     database = Database(alerting_service.database_url)
     yield make_project(alerting_service, database)
     database.close()
+
+
+@pytest.fixture
+def stage(database, receiver):
+    return Stage(database, receiver)

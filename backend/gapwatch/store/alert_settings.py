@@ -245,6 +245,13 @@ def end_silence(connection: Connection, project_id: int, silence_id: int, actor:
     )
     if done.rowcount:
         audit(connection, project_id, actor, "silence.end", f"silence/{silence_id}")
+        # What was held back may go out now; whether it does is decided anew.
+        connection.execute(
+            text("""
+            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND page_at > now()
+            """),
+            {"p": project_id},
+        )
     return bool(done.rowcount)
 
 

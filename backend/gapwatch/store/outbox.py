@@ -34,6 +34,7 @@ class Delivery:
     attempts: int
     created_at: datetime
     give_up_at: datetime
+    reason: str
     kind: str
     config: dict[str, Any]
     sealed: bytes | None
@@ -127,7 +128,7 @@ def _enqueue(
 # The first of its incident and channel, or a resolve, which makes all before it needless.
 _CLAIM = text("""
 SELECT d.project_id, d.id, d.incident_id, d.channel_id, d.action, d.dedup_key, d.content, d.attempts, d.created_at,
-       d.give_up_at, c.kind, c.config, c.secret, c.disabled_at IS NULL
+       d.give_up_at, d.reason, c.kind, c.config, c.secret, c.disabled_at IS NULL
 FROM deliveries d JOIN channels c ON c.project_id = d.project_id AND c.id = d.channel_id
 WHERE d.state = 'due' AND d.due_at <= now() AND (d.incident_id IS NULL OR d.action = 'resolve' OR NOT EXISTS (
     SELECT 1 FROM deliveries e WHERE e.project_id = d.project_id AND e.incident_id = d.incident_id
@@ -161,17 +162,14 @@ def claim(connection: Connection) -> Delivery | None:
             _wait_a_moment(connection, delivery)
             return None
         _supersede(connection, delivery.project_id, [one.id for one in free])
-        told = connection.execute(_WAS_TOLD, place).scalar_one()
-        unheard = [one for one in free if one.action == "trigger" and not one.attempts]
-        if not told and unheard and all(_never_due(one, delivery) for one in unheard):
-            _supersede(connection, delivery.project_id, [delivery.id])
-            return claim(connection)
-        return delivery
-    state, acknowledged = connection.execute(_INCIDENT, place).one()
-    reason = connection.execute(_REASON, place).scalar_one()
-    if state == "resolved" or (
-        acknowledged and delivery.action == "trigger" and reason in {"escalation", "repeat"}
-    ):
+        held = [one for one in free if one.action == "trigger" and not one.attempts]
+        needless = not _was_told(connection, place) and all(_never_due(one, delivery) for one in held)
+    elif delivery.action == "acknowledge":
+        needless = not _was_told(connection, place)
+    else:
+        state, acknowledged = connection.execute(_INCIDENT, place).one()
+        needless = state == "resolved" or (acknowledged and delivery.reason in {"escalation", "repeat"})
+    if needless and delivery.reason != "fallback":
         _supersede(connection, delivery.project_id, [delivery.id])
         return claim(connection)
     return delivery
@@ -182,7 +180,11 @@ SELECT EXISTS (SELECT 1 FROM deliveries WHERE project_id = :p AND incident_id = 
                AND action = 'trigger' AND (state = 'sent' OR attempts > 0))
 """)
 _INCIDENT = text("SELECT state, acknowledged_at IS NOT NULL FROM incidents WHERE project_id = :p AND id = :i")
-_REASON = text("SELECT reason FROM deliveries WHERE project_id = :p AND id = :id")
+
+
+def _was_told(connection: Connection, place: Mapping[str, Any]) -> bool:
+    """Whether the channel knows of the incident, or may know."""
+    return bool(connection.execute(_WAS_TOLD, place).scalar_one())
 
 
 def _never_due(trigger: Any, resolve: Delivery) -> bool:

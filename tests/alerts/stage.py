@@ -1,0 +1,172 @@
+"""A project in a database of its own, with the stage run in this process: time and order are the test's."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from sqlalchemy import text
+
+from gapwatch.access.sealing import Sealer
+from gapwatch.alerts import clock
+from gapwatch.alerts.egress import Egress
+from gapwatch.alerts.outbox import Sender
+from gapwatch.alerts.watch import watch_due_episodes, watch_silence
+from gapwatch.rollup.fold import fold_due_work
+from gapwatch.store import alert_settings
+from gapwatch.store.database import Database
+from gapwatch.watching.channels import split_secrets
+from gapwatch.watching.match import Match
+from gapwatch.watching.routing import Routing
+from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Rule
+
+LINK = "https://gapwatch.example.com"
+SECRET = b"a secret of the tests"
+START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=20)
+
+
+@dataclass
+class Stage:
+    database: Database
+    receiver: Any
+    project_id: int = 1
+    numbers: Any = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.run("INSERT INTO projects (slug, name) VALUES ('fleet', 'fleet')")
+        self.run(
+            "INSERT INTO policies (project_id, name, version) VALUES (1, 'bin-pick', '1.4.0'), (1, 'bin-pick', '1.5.0')"
+        )
+        self.run("INSERT INTO tasks (project_id, name) VALUES (1, 'pick-mug')")
+        self.run("INSERT INTO sites (project_id, name) VALUES (1, 'berlin')")
+        self.run("INSERT INTO robots (project_id, name) VALUES (1, 'ur5e-1'), (1, 'ur5e-2')")
+        for slug in ("berlin-line-3", "oslo-1"):
+            self.run(
+                "INSERT INTO deployments (project_id, slug, policy_id, task_id, site_id, stage, described_at)"
+                " VALUES (1, :slug, 1, 1, 1, 'full', now())",
+                slug=slug,
+            )
+
+    def run(self, statement: str, **parameters: Any) -> None:
+        with self.database.transaction() as connection:
+            connection.execute(text(statement), parameters)
+
+    def rows(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        with self.database.transaction() as connection:
+            return [tuple(row) for row in connection.execute(text(statement), parameters)]
+
+    def add_channel(self, path: str = "/hook", *, kind: str = "webhook", name: str = "", **routing: Any) -> int:
+        config: dict[str, Any] = {"url": f"{self.receiver.url}{path}"}
+        if kind == "pagerduty":
+            config["routing_key"] = "R" * 32
+        shown, hidden = split_secrets(kind, config)
+        with self.database.transaction() as connection:
+            channel_id = alert_settings.put_channel(
+                connection,
+                1,
+                channel_id=None,
+                name=name or path,
+                kind=kind,
+                config=shown,
+                sealed=Sealer(SECRET).seal(hidden),
+                routing=Routing.model_validate(routing),
+                enabled=True,
+                actor="test",
+            )
+        assert channel_id is not None
+        return channel_id
+
+    def put_rule(
+        self,
+        name: str,
+        kind: str,
+        severity: str = "warning",
+        *,
+        enabled=True,
+        dry_run=False,
+        channels=(),
+        **params,
+    ):
+        rule = Rule(name, kind, PARAMS[kind](**params), severity, Match(), channels, dry_run, enabled)
+        with self.database.transaction() as connection:
+            alert_settings.put_rule(connection, 1, rule, "test")
+
+    def only(self, name: str, kind: str, severity: str = "warning", **more: Any) -> None:
+        """This rule and no default one."""
+        for rule in DEFAULT_RULES:
+            if rule.name != name:
+                self.put_rule(rule.name, rule.kind, rule.severity, enabled=False)
+        self.put_rule(name, kind, severity, **more)
+
+    def accept(
+        self, outcomes: list[bool], *, deployment: int = 1, at: datetime | None = None, **columns: Any
+    ) -> None:
+        """One accepted batch, as ingest leaves it: episodes and their work row in one transaction."""
+        with self.database.transaction() as connection:
+            ids = []
+            for success in outcomes:
+                number = next(self.numbers)
+                ids.append(f"e{number:06}")
+                values = {
+                    "id": ids[-1],
+                    "at": at or START + timedelta(minutes=number),
+                    "d": deployment,
+                    "outcome": "success" if success else "failure",
+                    "robot_id": 1,
+                    "policy_id": 1,
+                    "stage": "full",
+                    "violations": None,
+                    "interventions": None,
+                    "reward": None,
+                } | columns
+                connection.execute(
+                    text(
+                        "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
+                        " outcome, content_hash, robot_id, stage, violations, interventions, reward)"
+                        " VALUES (1, :id, :at, :policy_id, 1, :d, 'real', :outcome, '', :robot_id, :stage, :violations,"
+                        " :interventions, :reward)"
+                    ),
+                    values,
+                )
+            connection.execute(
+                text("INSERT INTO work (project_id, kind, episode_ids) VALUES (1, 'fold', :ids)"), {"ids": ids}
+            )
+
+    def watch(self) -> None:
+        fold_due_work(self.database)
+        watch_due_episodes(self.database, LINK)
+
+    def happen(self, rate: float, n: int, *, seed: int = 1, **more: Any) -> None:
+        """So many episodes at a success rate: accepted, folded and watched."""
+        self.accept([bool(x) for x in np.random.default_rng(seed).random(n) < rate], **more)
+        self.watch()
+
+    def fall(self) -> None:
+        """A deployment that was good and is bad now."""
+        self.happen(0.95, 300)
+        self.happen(0.1, 30, seed=2)
+
+    def recover(self) -> None:
+        self.happen(0.97, 150, seed=3)
+
+    def send(self) -> int:
+        return Sender(self.database, Sealer(SECRET), Egress(allow_private=True)).send_due()
+
+    def keep_time(self) -> None:
+        clock.keep_time(self.database, LINK, None)
+
+    def listen_for_silence(self) -> int:
+        return watch_silence(self.database, LINK)
+
+    def back_date(self, table: str, column: str, by: timedelta) -> None:
+        """Let time pass for what is stored: clocks are columns, so this is what a restart an hour later finds."""
+        self.run(f"UPDATE {table} SET {column} = {column} - CAST(:by AS interval)", by=by)
+
+    def alerts(self) -> dict[str, str]:
+        return dict(self.rows("SELECT rule || ' ' || series, state FROM alerts ORDER BY id"))
+
+    def deliveries(self) -> list[tuple[str, str, str]]:
+        return self.rows("SELECT action, state, reason FROM deliveries ORDER BY id")

@@ -1,0 +1,211 @@
+"""Sending: at least once, in order, never a trigger after its resolve, and nothing given up in silence."""
+
+from datetime import timedelta
+
+import pytest
+from alerts.receivers import BadDay
+from alerts.stage import SECRET
+
+from gapwatch.access.sealing import Sealer
+from gapwatch.alerts.egress import Egress
+from gapwatch.alerts.outbox import Sender, pause_s
+from gapwatch.store import alerting, outbox
+
+
+def due_now(stage):
+    stage.run("UPDATE deliveries SET due_at = now() WHERE state = 'due'")
+
+
+def attempts(stage):
+    return stage.rows("SELECT status, outcome FROM delivery_attempts ORDER BY id")
+
+
+@pytest.mark.parametrize(
+    "bad", [BadDay(500), BadDay(503), BadDay(429, {"Retry-After": "40"}), BadDay(reset=True), BadDay(408)]
+)
+def test_a_passing_fault_is_tried_again_later_with_the_same_id_and_key(stage, bad):
+    stage.add_channel()
+    stage.fall()
+    stage.receiver.bad_days = [bad]
+    stage.send()
+    [(state, wait)] = stage.rows("SELECT state, extract(epoch FROM due_at - now()) FROM deliveries")
+    assert state == "due"
+    assert (35 if bad.headers else 1) < wait < (45 if bad.headers else 10)
+    assert stage.send() == 0
+    due_now(stage)
+    stage.send()
+    assert stage.deliveries() == [("trigger", "sent", "change")]
+    first, second = stage.receiver.got
+    assert first.headers["Gapwatch-Delivery"] == second.headers["Gapwatch-Delivery"]
+    assert len(stage.receiver.taken) == 1
+    assert [outcome for _, outcome in attempts(stage)] == ["retry", "sent"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 410])
+def test_a_refusal_is_not_tried_again_and_another_channel_is_told(stage, status):
+    stage.add_channel("/hook")
+    fallback = stage.add_channel("/second", min_severity="critical")
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(status, body=b"invalid routing key")]
+    stage.send()
+    assert stage.deliveries() == [("trigger", "dead", "change"), ("trigger", "sent", "fallback")]
+    assert stage.rows("SELECT channel_id FROM deliveries WHERE reason = 'fallback'") == [(fallback,)]
+    assert stage.rows("SELECT status, answer FROM delivery_attempts ORDER BY id LIMIT 1") == [
+        (status, "invalid routing key")
+    ]
+    assert [got.path for got in stage.receiver.got] == ["/hook", "/second"]
+
+
+def test_a_receiver_that_is_away_for_a_day_is_given_up_visibly_and_another_is_told(stage):
+    stage.add_channel("/hook")
+    stage.fall()
+    stage.add_channel("/second")
+    stage.receiver.bad_days = [BadDay(500)] * 3
+    stage.send()
+    due_now(stage)
+    stage.send()
+    stage.run("UPDATE deliveries SET give_up_at = now() + interval '2 seconds'")
+    due_now(stage)
+    stage.send()
+    assert stage.deliveries() == [("trigger", "dead", "change"), ("trigger", "sent", "fallback")]
+    with stage.database.transaction() as connection:
+        assert outbox.outbox_state(connection).dead == 1
+
+
+def test_pauses_grow_with_jitter_and_respect_the_other_side():
+    pauses = [pause_s(attempt, None) for attempt in range(1, 12)]
+    assert 3.7 < pauses[0] < 6.3
+    assert all(pause <= 750 for pause in pauses)
+    assert pauses[10] > 400
+    assert len({pause_s(3, None) for _ in range(20)}) > 10
+    assert pause_s(1, 300) == 300
+
+
+def test_a_trigger_that_was_never_delivered_is_not_sent_after_its_resolve(stage):
+    stage.add_channel("/v2/enqueue", kind="pagerduty")
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(503)]
+    stage.send()
+    stage.recover()
+    stage.send()
+    assert stage.deliveries() == [("trigger", "superseded", "change"), ("resolve", "sent", "change")]
+    due_now(stage)
+    stage.send()
+    assert [got.json["event_action"] for got in stage.receiver.got] == ["trigger", "resolve"]
+    assert all(one["opened"] == 0 for one in stage.receiver.incidents.values())
+
+
+def test_a_trigger_that_the_other_side_took_without_answering_is_resolved_there(stage):
+    stage.add_channel("/v2/enqueue", kind="pagerduty")
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(reset=True, takes_it=True)]
+    stage.send()
+    stage.recover()
+    stage.send()
+    [incident] = stage.receiver.incidents.values()
+    assert (incident["opened"], incident["state"]) == (1, "resolved")
+
+
+def test_while_a_trigger_is_on_its_way_its_resolve_waits(stage):
+    stage.add_channel()
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.recover()
+    with stage.database.engine.begin() as slow, stage.database.engine.begin() as other:
+        slow.execute(outbox._CLAIM)  # the resolve comes first in no case
+        claimed = outbox.claim(other)
+        assert claimed is None
+
+
+def test_acknowledge_and_resolve_come_in_order_after_the_trigger(stage):
+    stage.add_channel("/v2/enqueue", kind="pagerduty")
+    stage.only("success-drift", "drift")
+    stage.fall()
+    [(alert_id,)] = stage.rows("SELECT id FROM alerts")
+    with stage.database.transaction() as connection:
+        alerting.acknowledge(connection, 1, alert_id, "anna", "mine")
+    stage.receiver.bad_days = [BadDay(500)]
+    stage.send()
+    assert [got.json["event_action"] for got in stage.receiver.got] == ["trigger"]
+    due_now(stage)
+    stage.send()
+    assert [got.json["event_action"] for got in stage.receiver.got] == ["trigger", "trigger", "acknowledge"]
+    stage.recover()
+    stage.send()
+    [incident] = stage.receiver.incidents.values()
+    assert (incident["opened"], incident["state"]) == (1, "resolved")
+
+
+def test_acknowledging_twice_is_told_once(stage):
+    stage.add_channel()
+    stage.fall()
+    stage.send()
+    [(alert_id,), *_] = stage.rows("SELECT id FROM alerts ORDER BY id")
+    for _ in range(2):
+        with stage.database.transaction() as connection:
+            alerting.acknowledge(connection, 1, alert_id, "anna", None)
+    stage.send()
+    assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "acknowledge"]
+    assert set(stage.alerts().values()) == {"acknowledged"}
+
+
+def test_one_slow_channel_does_not_hold_up_another(stage):
+    stage.add_channel("/hook")
+    stage.add_channel("/other")
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(200, wait_s=1.5)]
+    stage.send()
+    times = {got.path: got.at for got in stage.receiver.got}
+    assert abs(times["/hook"] - times["/other"]) < 1
+
+
+def test_secrets_of_another_server_secret_are_said_and_not_guessed(stage):
+    stage.add_channel("/v2/enqueue", kind="pagerduty")
+    stage.fall()
+    Sender(stage.database, Sealer(b"restored elsewhere"), Egress(allow_private=True)).send_due()
+    [(state, answer)] = stage.rows(
+        "SELECT d.state, a.answer FROM deliveries d JOIN delivery_attempts a ON a.delivery_id = d.id"
+    )
+    assert state == "dead"
+    assert "another server secret" in answer
+    assert stage.receiver.got == []
+
+
+def test_a_private_target_is_refused_without_the_setting(stage):
+    stage.add_channel()
+    stage.fall()
+    Sender(stage.database, Sealer(SECRET), Egress()).send_due()
+    assert stage.deliveries()[0][1] == "dead"
+    assert stage.receiver.got == []
+
+
+def test_a_channel_that_was_removed_gets_nothing(stage):
+    channel = stage.add_channel()
+    stage.fall()
+    stage.run("UPDATE channels SET disabled_at = now() WHERE id = :id", id=channel)
+    stage.send()
+    assert stage.receiver.got == []
+
+
+def test_a_rule_may_name_its_channels(stage):
+    stage.add_channel("/hook")
+    named = stage.add_channel("/named", min_severity="critical")
+    stage.only("success-drift", "drift", channels=(named,))
+    stage.fall()
+    stage.send()
+    assert [got.path for got in stage.receiver.got] == ["/named"]
+
+
+def test_the_state_of_the_outbox_is_told(stage):
+    stage.add_channel()
+    stage.fall()
+    stage.back_date("deliveries", "due_at", timedelta(minutes=5))
+    with stage.database.transaction() as connection:
+        assert outbox.outbox_state(connection).oldest_s > 290
+        assert outbox.is_due(connection)
+    stage.send()
+    with stage.database.transaction() as connection:
+        assert outbox.outbox_state(connection).oldest_s == 0
+        assert not outbox.is_due(connection)

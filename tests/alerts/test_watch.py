@@ -1,0 +1,300 @@
+"""The watch: one transaction from folded episodes to alerts, in the order of arrival, each episode once."""
+
+from datetime import timedelta
+
+import pytest
+from alerts.stage import START
+from sqlalchemy import text
+
+from gapwatch.alerts.watch import watch_due_episodes
+from gapwatch.rollup.fold import fold_due_work
+from gapwatch.store import alerting, watching
+from gapwatch.store.database import Database
+
+
+def test_a_fall_opens_one_incident_with_one_page_and_recovery_closes_it(stage):
+    stage.add_channel()
+    stage.fall()
+    assert stage.alerts() == {"success-drift success": "firing", "stage-gate success@full": "firing"}
+    stage.send()
+    [page] = stage.receiver.webhooks("trigger")
+    assert page["link"].startswith("https://gapwatch.example.com/alerts/")
+    stage.recover()
+    assert set(stage.alerts().values()) == {"resolved"}
+    stage.send()
+    assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve"]
+    assert stage.rows("SELECT state FROM incidents") == [("resolved",)]
+
+
+def test_a_history_that_fell_and_recovered_in_one_step_is_recorded_and_tells_nobody(stage):
+    stage.add_channel()
+    stage.accept([True] * 300 + [False] * 20 + [True] * 150)
+    stage.watch()
+    assert set(stage.alerts().values()) == {"resolved"}
+    assert stage.deliveries() == []
+
+
+def test_watching_twice_or_at_the_same_time_changes_nothing(stage):
+    stage.fall()
+    before = stage.rows("SELECT rule, series, state, evidence FROM alerts ORDER BY id")
+    states = stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2")
+    assert watch_due_episodes(stage.database, "x") == 0
+    assert stage.rows("SELECT rule, series, state, evidence FROM alerts ORDER BY id") == before
+    assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
+
+
+def test_a_step_that_dies_before_its_commit_leaves_nothing_and_is_done_again(stage, empty_database_url):
+    stage.happen(0.95, 300)
+    stage.accept([False] * 30)
+    fold_due_work(stage.database)
+    stage.run(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;"
+        "CREATE TRIGGER refuse BEFORE DELETE ON watch_due FOR EACH ROW EXECUTE FUNCTION refuse()"
+    )
+    with pytest.raises(Exception, match="no"):
+        watch_due_episodes(stage.database, "x")
+    assert stage.alerts() == {}
+    assert stage.rows("SELECT episodes FROM watches") == [(300,)]
+    stage.run("DROP TRIGGER refuse ON watch_due")
+    watch_due_episodes(stage.database, "x")
+    assert stage.alerts()["success-drift success"] == "firing"
+    assert stage.rows("SELECT episodes FROM watches") == [(330,)]
+
+
+def test_two_watchers_of_one_project_do_not_wait_for_each_other(stage):
+    stage.accept([True] * 10)
+    fold_due_work(stage.database)
+    with stage.database.engine.connect() as first, stage.database.engine.connect() as second:
+        assert watching.try_lock_project(first, 1)
+        assert not watching.try_lock_project(second, 1)
+
+
+def test_one_open_alert_a_series_whatever_two_workers_do(stage):
+    stage.fall()
+    with pytest.raises(Exception, match="alerts_one_open_per_series"):
+        stage.run(
+            "INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity)"
+            " VALUES (1, 1, 'success-drift', 'drift', 'success', 'firing', 'warning')"
+        )
+    with pytest.raises(Exception, match="incidents_one_open_per_deployment"):
+        stage.run(
+            "INSERT INTO incidents (project_id, deployment_id, state, severity) VALUES (1, 1, 'firing', 'info')"
+        )
+
+
+def test_the_order_of_arrival_counts_also_when_folding_was_out_of_order(stage):
+    """The second batch is folded first; the watch waits for the first one."""
+    stage.accept([True] * 5)
+    stage.accept([True] * 7)
+    stage.run("UPDATE work SET due_at = now() + interval '1 hour' WHERE id = (SELECT min(id) FROM work)")
+    stage.watch()
+    assert stage.rows("SELECT count(*) FROM watch_due") == [(1,)]
+    assert stage.rows("SELECT * FROM watches") == []
+    stage.run("UPDATE work SET due_at = now()")
+    stage.watch()
+    assert stage.rows("SELECT episodes FROM watches") == [(12,)]
+
+
+def test_a_batch_that_cannot_be_folded_does_not_hold_up_the_watch(stage):
+    stage.accept([True] * 5)
+    stage.accept([True] * 7)
+    stage.run(
+        "UPDATE work SET due_at = now() + interval '1 hour', attempts = 3 WHERE id = (SELECT min(id) FROM work)"
+    )
+    stage.watch()
+    assert stage.rows("SELECT episodes FROM watches") == [(7,)]
+
+
+def test_late_episodes_are_counted_and_never_reset_or_move_a_detector(stage):
+    stage.happen(0.95, 300)
+    states = stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2")
+    stage.accept([False] * 100, at=START - timedelta(days=3))
+    stage.watch()
+    assert stage.rows("SELECT episodes, late FROM watches") == [(300, 100)]
+    assert stage.alerts() == {}
+    assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
+    # A little out of order is how fleets send.
+    stage.accept([True] * 10, at=START)
+    stage.watch()
+    assert stage.rows("SELECT episodes, late FROM watches") == [(310, 100)]
+
+
+def test_folding_everything_anew_is_no_news(stage):
+    stage.fall()
+    states = stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2")
+    stage.run("INSERT INTO work (project_id, kind, episode_ids) SELECT 1, 'fold', array_agg(id) FROM episodes")
+    stage.watch()
+    assert stage.rows("SELECT episodes FROM watches") == [(330,)]
+    assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
+
+
+def test_corrections_and_deletions_leave_detectors_alone(stage):
+    stage.happen(0.95, 120)
+    states = stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2")
+    stage.run(
+        "INSERT INTO work (project_id, kind, episode_ids, revision, sign) VALUES (1, 'fold', '{e000001}', 2, 1)"
+    )
+    stage.run(
+        "INSERT INTO work (project_id, kind, episode_ids, revision, sign) VALUES (1, 'fold', '{e000001}', 1, -1)"
+    )
+    with stage.database.transaction() as connection:
+        ids = list(connection.scalars(text("SELECT id FROM work")))
+        watching.hand_over(connection, ids)
+    watch_due_episodes(stage.database, "x")
+    assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
+    assert stage.rows("SELECT count(*) FROM watch_due") == [(0,)]
+
+
+def test_deployments_are_watched_apart(stage):
+    stage.add_channel()
+    stage.happen(0.95, 300, deployment=1)
+    stage.happen(0.95, 300, deployment=2)
+    stage.happen(0.1, 30, deployment=2)
+    assert stage.rows("SELECT DISTINCT deployment_id FROM alerts") == [(2,)]
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert page["deployment"] == "oslo-1"
+
+
+def test_a_violation_pages_at_once_and_again_over_an_open_page_because_it_is_more_severe(stage):
+    stage.add_channel()
+    stage.fall()
+    stage.send()
+    stage.accept([False], violations=1)
+    stage.watch()
+    stage.send()
+    first, second = stage.receiver.webhooks("trigger")
+    assert (first["severity"], second["severity"]) == ("warning", "critical")
+    assert first["dedup_key"] == second["dedup_key"]
+    assert "violations in one episode" in second["headline"]
+    assert {reason["rule"] for reason in second["reasons"]} >= {"safety-violation", "success-drift"}
+
+
+def test_what_joins_later_and_is_not_more_severe_is_quiet(stage):
+    stage.add_channel()
+    stage.happen(0.95, 300, interventions=0)
+    stage.happen(0.1, 30, interventions=0)
+    stage.send()
+    stage.happen(0.1, 60, interventions=1)
+    assert "interventions-drift interventions" in stage.alerts()
+    stage.send()
+    assert len(stage.receiver.got) == 1
+    assert stage.rows("SELECT count(DISTINCT incident_id) FROM alerts") == [(1,)]
+
+
+def test_signals_alone_are_recorded_and_page_nobody(stage):
+    stage.add_channel()
+    stage.run(
+        "INSERT INTO name_sets (project_id, content_hash, kind, names) VALUES (1, 'x', 'signal', ARRAY['force'])"
+    )
+    stage.accept([True] * 400)
+    stage.run(
+        "UPDATE episodes SET signal_names_id = 1, signals = ARRAY[CASE WHEN id < 'e000300' THEN 1.0 ELSE 5.0 END"
+        " + 0.1 * (('x' || substr(md5(id), 1, 4))::bit(16)::int % 100) / 100]"
+    )
+    stage.watch()
+    assert stage.alerts() == {"signal-drift signal:force": "firing"}
+    assert stage.deliveries() == []
+    stage.happen(0.05, 40)
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert "signal-drift" in {reason["rule"] for reason in page["reasons"]}
+
+
+def test_a_dry_run_records_and_tells_nobody(stage):
+    stage.add_channel()
+    stage.only("success-drift", "drift", dry_run=True)
+    stage.fall()
+    assert stage.alerts() == {"success-drift success": "firing"}
+    assert stage.rows("SELECT dry_run, incident_id FROM alerts") == [(True, None)]
+    assert stage.deliveries() == []
+
+
+def test_a_rule_that_is_switched_off_ends_its_alerts(stage):
+    stage.add_channel()
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.put_rule("success-drift", "drift", enabled=False)
+    stage.happen(0.1, 5)
+    assert stage.alerts() == {"success-drift success": "resolved"}
+
+
+def test_a_breach_that_must_last_is_pending_first(stage):
+    stage.add_channel()
+    stage.only("success-drift", "drift", for_episodes=40)
+    stage.fall()
+    assert stage.alerts() == {"success-drift success": "pending"}
+    assert stage.deliveries() == []
+    # Everything is restarted: the count is in the database.
+    again = Database(stage.database.url)
+    stage.database = again
+    stage.happen(0.1, 40)
+    assert stage.alerts() == {"success-drift success": "firing"}
+    again.close()
+
+
+def test_the_same_trouble_again_has_regressed_and_getting_worse_is_escalating(stage):
+    stage.only("success-drift", "drift")
+    stage.happen(0.95, 300)
+    stage.happen(0.5, 80)
+    assert stage.rows("SELECT regressed, escalating FROM alerts") == [(False, False)]
+    stage.happen(0.0, 120)
+    assert stage.rows("SELECT regressed, escalating FROM alerts") == [(False, True)]
+    [(evidence,)] = stage.rows("SELECT evidence FROM alerts")
+    assert evidence["now"]["n"] > 120
+    stage.happen(1.0, 300)
+    stage.happen(0.1, 40)
+    assert stage.rows("SELECT regressed FROM alerts ORDER BY id") == [(False,), (True,)]
+
+
+def test_a_page_tells_which_robots_which_conditions_and_what_happened_before(stage):
+    stage.add_channel()
+    stage.run(
+        "INSERT INTO condition_sets (project_id, content_hash, levels) VALUES (1, 'a', '{\"lighting\": \"dim\"}')"
+    )
+    stage.run(
+        "INSERT INTO condition_sets (project_id, content_hash, levels) VALUES (1, 'b', '{\"lighting\": \"day\"}')"
+    )
+    stage.happen(0.95, 300)
+    change = START + timedelta(minutes=300)
+    stage.run(
+        "INSERT INTO events (project_id, kind, at, title, deployment_id) VALUES (1, 'calibration', :at, 'camera 2', 1)",
+        at=change - timedelta(minutes=5),
+    )
+    stage.accept([False] * 15, robot_id=1)
+    stage.accept([True] * 6, robot_id=2)
+    stage.accept([False] * 30, robot_id=1)
+    stage.run("UPDATE episodes SET condition_set_id = robot_id WHERE id >= 'e000300'")
+    stage.watch()
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert page["robots"] == {"affected": ["ur5e-1"], "unaffected": ["ur5e-2"]}
+    assert page["changes"][0]["title"] == "camera 2"
+    assert page["worst_slices"][0]["level"] == "dim"
+    assert "Robots affected: ur5e-1; not: ur5e-2." in page["text"]
+
+
+def test_a_new_policy_version_is_named_as_what_changed(stage):
+    stage.add_channel()
+    stage.happen(0.95, 300)
+    stage.accept([False] * 40, policy_id=2)
+    stage.watch()
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert page["changes"][0]["title"] == "bin-pick 1.5.0 first seen"
+
+
+def test_a_person_who_resolves_too_early_is_told_again(stage):
+    stage.add_channel()
+    stage.only("success-drift", "drift", flap_minutes=0)
+    stage.fall()
+    stage.send()
+    [(alert_id,)] = stage.rows("SELECT id FROM alerts")
+    with stage.database.transaction() as connection:
+        assert alerting.resolve(connection, 1, alert_id, "anna", "fixed")
+    stage.send()
+    stage.happen(0.1, 40)
+    stage.send()
+    assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve", "trigger"]
+    keys = [body["dedup_key"] for body in stage.receiver.webhooks()]
+    assert keys[0] == keys[1] != keys[2]
