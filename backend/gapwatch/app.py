@@ -109,7 +109,8 @@ def make_app(settings: Settings) -> ASGIApp:
         database,
         pages,
         settings,
-        nudge=lambda: nudger.nudge("fold"),
+        nudge=nudger.nudge,
+        sealer=sealer,
         export=lambda project_id, wanted: export_chunks(database, project_id, wanted, "csv"),
     ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]

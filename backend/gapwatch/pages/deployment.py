@@ -19,6 +19,7 @@ from gapwatch.answers.slices import SlicesAnswer, answer_slices
 from gapwatch.answers.trend import TrendAnswer, answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
+from gapwatch.pages.alerts import AlertEntry, open_alerts
 from gapwatch.pages.deployment_figures import Figures, draw
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
@@ -45,14 +46,6 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class OpenAlert:
-    title: str
-    state: str
-    who: str
-    href: str
-
-
-@dataclass(frozen=True)
 class DeploymentPage:
     slug: str
     policy: str
@@ -76,7 +69,7 @@ class DeploymentPage:
     events: list[EventRow]
     mitigations: list[Mitigation]
     suggestions: list[Suggestion]
-    alerts: list[OpenAlert]
+    alerts: list[AlertEntry]
     choices: Choices
     given: dict[str, list[str]]
     applied: list[Applied]
@@ -160,7 +153,7 @@ class Deployment:
             events=events,
             mitigations=measured(events, trend.steps),
             suggestions=suggestions(ledger),
-            alerts=[],
+            alerts=open_alerts(visit, described.slug),
             choices=_choices(visit, comparison, slices, asked.given),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),

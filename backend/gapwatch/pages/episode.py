@@ -60,7 +60,7 @@ class EpisodePage:
 
 
 class Episode:
-    def __init__(self, nudge: Callable[[], None]) -> None:
+    def __init__(self, nudge: Callable[[str], None]) -> None:
         self._nudge = nudge
 
     def show(self, visit: Visit) -> View:
@@ -98,7 +98,7 @@ class Episode:
         labels.label_episode(
             visit.transaction, visit.project_id, record["id"], category=category, note=note, actor=visit.actor
         )
-        self._nudge()
+        self._nudge("fold")
         to = visit.frame.links.to("episodes", record["id"], **asked.given)
         if visit.form.one("then") == "next":
             to = self._next(visit, record, asked.filter, asked.given) or to

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from gapwatch.answers.fleet import FleetRow, fleet_rows
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
+from gapwatch.pages.alerts import SEVERITIES, AlertEntry, open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.leading import Leading, leading_categories
@@ -44,8 +45,7 @@ class FleetEntry:
     lead: Leading | None
     spark: Spark | None
     newest: datetime | None
-    alert: str | None
-    alert_href: str | None
+    alert: AlertEntry | None
     href: str
 
 
@@ -57,6 +57,7 @@ class FleetPage:
     matching: int
     verdicts: dict[str, int]
     worst: FleetEntry | None
+    urgent: list[AlertEntry]
     last_day: dict[str, int]
     newest: datetime | None
     sites: list[str]
@@ -88,6 +89,8 @@ class Fleet:
         leads = leading_categories(known, rows, words, simulators, Taxonomy(options.get("taxonomy")))
         since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
         recent = fleet.recent_success(visit.transaction, visit.project_id, since)
+        # The most urgent of each deployment: the list is in that order, and the first to be put in stays.
+        alerts = {one.deployment: one for one in reversed(open_alerts(visit))}
         newest = fleet.newest_episodes(visit.transaction, visit.project_id)
         entries = [
             FleetEntry(
@@ -95,8 +98,7 @@ class Fleet:
                 leads.get(row.slug),
                 sparkline(recent.get(deployment.id, []), row.sim.value, since, SPARK_DAYS),
                 newest.get(deployment.id),
-                None,
-                None,
+                alerts.get(row.slug),
                 links.to("deployments", row.slug, since=wanted.since),
             )
             for deployment, row in zip(known, rows, strict=True)
@@ -115,6 +117,10 @@ class Fleet:
             matching=len(found),
             verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
             worst=min(entries, key=_worst_first, default=None),
+            urgent=sorted(
+                (one for one in alerts.values() if one.state in ("firing", "no_data")),
+                key=lambda one: (SEVERITIES.index(one.severity), one.since),
+            ),
             last_day=fleet.counted_since(visit.transaction, visit.project_id, now - timedelta(hours=24)),
             newest=max(newest.values(), default=None),
             sites=sorted({row.site for row in rows if row.site}),

@@ -31,8 +31,14 @@ class Form:
 
     def number(self, name: str) -> int:
         """A row's id; 0, which no row has, for anything else."""
-        text = self.one(name)
-        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0  # noqa: PLR2004
+        return _number(self.one(name)) or 0
+
+    def numbers(self, name: str) -> list[int]:
+        return [number for text in self.many(name) if (number := _number(text))]
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None  # noqa: PLR2004
 
 
 async def read_form(request: Request) -> Form:

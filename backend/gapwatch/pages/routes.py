@@ -12,7 +12,10 @@ from typing import Any, Literal
 from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
+from gapwatch.access.sealing import Sealer
 from gapwatch.pages.account import Account, make_project, show_projects
+from gapwatch.pages.alert import Alert
+from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
 from gapwatch.pages.deployment import Deployment
 from gapwatch.pages.door import Door
@@ -22,9 +25,12 @@ from gapwatch.pages.fleet import Fleet
 from gapwatch.pages.joining import Joining
 from gapwatch.pages.live import show_live
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
+from gapwatch.pages.settings.channels import Channels
 from gapwatch.pages.settings.keys import Keys
 from gapwatch.pages.settings.members import Members
 from gapwatch.pages.settings.quarantine import show_quarantine
+from gapwatch.pages.settings.rules import change_rules, show_rules
+from gapwatch.pages.settings.silences import add_silence, end_silence, show_silences
 from gapwatch.pages.settings.start import show_settings
 from gapwatch.pages.settings.taxonomy import change_taxonomy, show_taxonomy
 from gapwatch.pages.signin import SignIn
@@ -53,7 +59,8 @@ class PageRoutes:
         pages: Pages,
         settings: Settings,
         *,
-        nudge: Callable[[], None],
+        nudge: Callable[[str], None],
+        sealer: Sealer,
         export: Export,
     ) -> None:
         self._pages = pages
@@ -66,6 +73,8 @@ class PageRoutes:
         fleet = Fleet(settings.public_url)
         episode = Episode(nudge)
         deployment = Deployment(pages.assets)
+        alert = Alert(nudge)
+        channels = Channels(sealer, nudge)
         self.table = (
             Way("GET", "/sign-in", "anybody", sign_in.show),
             Way("POST", "/sign-in", "anybody", sign_in.submit),
@@ -87,7 +96,19 @@ class PageRoutes:
             Way("GET", "/episodes", "viewer", Episodes(export).show),
             Way("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
             Way("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
+            Way("GET", "/alerts", "viewer", show_alerts),
+            Way("GET", "/alerts/{alert_id}", "viewer", alert.show),
+            Way("POST", "/alerts/{alert_id}", "engineer", alert.act),
             Way("GET", "/settings", "viewer", show_settings),
+            Way("GET", "/settings/rules", "viewer", show_rules),
+            Way("POST", "/settings/rules", "engineer", change_rules),
+            Way("GET", "/settings/silences", "viewer", show_silences),
+            Way("POST", "/settings/silences", "engineer", add_silence),
+            Way("POST", "/settings/silences/end", "engineer", end_silence),
+            Way("GET", "/settings/channels", "viewer", channels.show),
+            Way("POST", "/settings/channels", "admin", channels.make),
+            Way("POST", "/settings/channels/test", "admin", channels.test),
+            Way("POST", "/settings/channels/remove", "admin", channels.remove),
             Way("GET", "/settings/baselines", "viewer", show_baselines),
             Way("POST", "/settings/baselines", "engineer", pin_baseline),
             Way("GET", "/settings/taxonomy", "viewer", show_taxonomy),

@@ -13,7 +13,8 @@ SELECT coalesce((SELECT folds FROM project_changes WHERE project_id = :p), 0) AS
        coalesce((SELECT max(id) FROM audit_entries WHERE project_id = :p), 0) AS audited,
        coalesce((SELECT max(id) FROM alert_transitions WHERE project_id = :p), 0) AS moved,
        coalesce((SELECT max(id) FROM rejected_records WHERE project_id = :p), 0) AS rejected,
-       (SELECT count(*) FROM alerts WHERE project_id = :p AND state <> 'resolved' AND state <> 'pending') AS open
+       (SELECT count(*) FROM alerts WHERE project_id = :p AND state <> 'resolved' AND state <> 'pending'
+          AND NOT dry_run) AS open
 """)
 _COUNT = text("""
 INSERT INTO project_changes AS c (project_id, folds) SELECT unnest(CAST(:projects AS int[])), 1

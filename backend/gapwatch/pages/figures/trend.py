@@ -63,9 +63,15 @@ def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> li
     return runs
 
 
-def trend_figure(answer: TrendAnswer, marks: Sequence[Mark], days_href: Any) -> dict[str, Any]:
-    """`days_href(since, until)` answers where the episodes of some days are listed."""
-    changes = [_midnight(point.day) for point in answer.change_points]
+def trend_figure(
+    answer: TrendAnswer, marks: Sequence[Mark], days_href: Any, changed_at: datetime | None = None
+) -> dict[str, Any]:
+    """`days_href(since, until)` answers where the episodes of some days are listed.
+
+    An alert knows itself when something changed; else the answer's change points are drawn.
+    """
+    points = answer.change_points if changed_at is None else ()
+    changes = [_midnight(point.day) for point in points] if changed_at is None else [changed_at]
     runs = smoothed(answer.steps, answer.tier, changes)
     times = [point.at for run in runs for point in run] or [step.at for step in answer.steps]
     times += [mark.at for mark in marks]
@@ -83,12 +89,12 @@ def trend_figure(answer: TrendAnswer, marks: Sequence[Mark], days_href: Any) -> 
         "shapes": [],
         "annotations": [],
     }  # fmt: skip
-    for point in answer.change_points:
+    if changed_at is not None:
+        layout["shapes"].append(_change_line(_iso(changed_at)))
+        layout["annotations"].append(_change_word(_iso(changed_at), plain_time(changed_at)))
+    for point in points:
         layout["shapes"] += _change_shapes(point)
-        layout["annotations"].append(
-            {"x": _iso(_midnight(point.day)), "y": 1, "yref": "paper", "yanchor": "bottom", "xanchor": "right",
-             "text": f"change point {point.day:%-d %b}", "showarrow": False, "font": {"size": 12}}
-        )  # fmt: skip
+        layout["annotations"].append(_change_word(_iso(_midnight(point.day)), f"{point.day:%-d %b}"))
     data = _baseline(answer, start, end)
     for run in runs:
         data += _run(run, answer.tier, days_href)
@@ -173,11 +179,25 @@ def _change_shapes(point: Any) -> list[dict[str, Any]]:
             {"type": "rect", "xref": "x", "yref": "paper", "x0": _iso(first), "x1": _iso(last), "y0": 0, "y1": 1,
              "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}
         )  # fmt: skip
+    return [*shapes, _change_line(at)]
+
+
+def _change_line(at: str) -> dict[str, Any]:
     line = {"color": "var(--ink)", "width": 1.25, "dash": "dot"}
-    shapes.append(
-        {"type": "line", "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line}
-    )
-    return shapes
+    return {"type": "line", "xref": "x", "yref": "paper", "x0": at, "x1": at, "y0": 0, "y1": 1, "line": line}
+
+
+def _change_word(at: str, words: str) -> dict[str, Any]:
+    return {
+        "x": at,
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "bottom",
+        "xanchor": "right",
+        "text": f"change point {words}",
+        "showarrow": False,
+        "font": {"size": 12},
+    }
 
 
 def _sim(answer: TrendAnswer) -> tuple[float | None, float | None]:

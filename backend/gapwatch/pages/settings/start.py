@@ -8,4 +8,4 @@ from gapwatch.pages.frame import Visit
 
 
 def show_settings(visit: Visit) -> Response:
-    return RedirectResponse(visit.frame.links.to("settings", "baselines"), 303)
+    return RedirectResponse(visit.frame.links.to("settings", "rules"), 303)

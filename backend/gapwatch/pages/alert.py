@@ -1,0 +1,157 @@
+"""`/alerts/{id}`: one alert: what fell, the evidence, what changed before it, who was told; and acting on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from starlette.responses import RedirectResponse, Response
+
+from gapwatch.answers.comparison import compare_deployment
+from gapwatch.answers.question import Question
+from gapwatch.answers.trend import TrendAnswer, answer_trend
+from gapwatch.errors import NotFound
+from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
+from gapwatch.pages.figures import trend
+from gapwatch.pages.frame import View, Visit
+from gapwatch.store import alert_reading, alerting, timeline
+from gapwatch.store.sides import Window
+from gapwatch.store.timeline import EventRow
+from gapwatch.watching.content import sentence
+
+LONGEST_COMMENT = 2000
+# How long before a change an event may still explain it.
+DAYS_BEFORE = 14
+# A change is dated within hours: what is noted a little after it may still be its cause.
+HOURS_AFTER = 24
+# What is drawn around the change.
+DAYS_SHOWN = 60
+LASTING = {"1h": 60, "4h": 240, "24h": 24 * 60, "7d": 7 * 24 * 60}
+
+
+@dataclass(frozen=True)
+class Before:
+    """Something that happened before the change, and how long before."""
+
+    event: EventRow
+    hours_before: float
+
+
+@dataclass(frozen=True)
+class AlertPage:
+    alert: dict[str, Any]
+    entry: AlertEntry
+    sentence: str
+    changed_at: datetime | None
+    before: list[Before]
+    others: list[AlertEntry]
+    trend: TrendAnswer | None
+    deployment_href: str
+    silences: dict[str, int]
+
+
+class Alert:
+    def __init__(self, nudge: Callable[[str], None]) -> None:
+        self._nudge = nudge
+
+    def show(self, visit: Visit) -> View:
+        found = self._find(visit)
+        slug = found["deployment"]
+        changed_at = _moment(found["evidence"].get("change_point", {}).get("at"))
+        about = changed_at or found["opened_at"]
+        since = about - timedelta(days=DAYS_SHOWN)
+        comparison = compare_deployment(
+            visit.transaction, visit.project_id, slug, Question(datetime.now(UTC), Window(since, None))
+        )
+        described = comparison.subject.described
+        events = []
+        if described is not None:
+            events = timeline.events_of(visit.transaction, visit.project_id, described.id, since, None)
+        answer = answer_trend(comparison)
+        page = AlertPage(
+            alert=found,
+            entry=alert_entry(visit, found),
+            sentence=sentence(reason_of(found)),
+            changed_at=changed_at,
+            before=_before(events, about),
+            others=[one for one in open_alerts(visit, slug) if one.id != found["id"]],
+            trend=answer,
+            deployment_href=visit.frame.links.to("deployments", slug),
+            silences=LASTING,
+        )
+        drawn = {}
+        if any(step.n for step in answer.steps):
+            links = visit.frame.links
+            marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(events, start=1)]
+            drawn["trend"] = trend.trend_figure(
+                answer,
+                marks,
+                lambda start, end: links.to(
+                    "episodes", deployment=slug, domain="real", since=_iso(start), until=_iso(end)
+                ),
+                changed_at,
+            )
+        return View("alert.html", page, 200, drawn, about=events)
+
+    def act(self, visit: Visit) -> Response:
+        found = self._find(visit)
+        alert_id, actor = found["id"], visit.actor
+        comment = visit.form.one("comment").replace("\r\n", "\n").strip()[:LONGEST_COMMENT] or None
+        place = (visit.transaction, visit.project_id, alert_id, actor)
+        what = visit.form.one("act")
+        if what == "acknowledge":
+            alerting.acknowledge(*place, comment)
+        elif what == "resolve":
+            alerting.resolve(*place, comment)
+            if comment and visit.form.one("mitigation"):
+                self._record(visit, found["deployment"], comment)
+        elif what == "comment" and comment:
+            alerting.comment_on(*place, comment)
+        elif what == "silence" and comment and visit.form.one("for") in LASTING:
+            lasting = timedelta(minutes=LASTING[visit.form.one("for")])
+            alerting.silence_alert(*place, comment.splitlines()[0], lasting)
+        else:
+            raise NotFound("Say what to do, and why.")
+        self._nudge("send")
+        return RedirectResponse(visit.frame.links.to("alerts", str(alert_id)), 303)
+
+    def _record(self, visit: Visit, slug: str, title: str) -> None:
+        described = compare_deployment(
+            visit.transaction, visit.project_id, slug, Question(datetime.now(UTC))
+        ).subject.described
+        if described is not None:
+            timeline.record_event(
+                visit.transaction,
+                visit.project_id,
+                described.id,
+                kind="mitigation",
+                at=datetime.now(UTC),
+                title=title.splitlines()[0][:200],
+                actor=visit.actor,
+            )
+
+    def _find(self, visit: Visit) -> dict[str, Any]:
+        text = visit.path("alert_id")
+        found = None
+        if text.isascii() and text.isdecimal() and len(text) < 10:  # noqa: PLR2004 - fits an integer
+            found = alert_reading.find_alert(visit.transaction, visit.project_id, int(text))
+        if found is None:
+            raise NotFound("There is no alert with this id.")
+        return found
+
+
+def _before(events: list[EventRow], about: datetime) -> list[Before]:
+    """What happened in the two weeks before, the nearest first. Nearness is not proof."""
+    found = [Before(event, (about - event.at).total_seconds() / 3600) for event in events]
+    near = [one for one in found if -HOURS_AFTER <= one.hours_before <= 24 * DAYS_BEFORE]
+    return sorted(near, key=lambda one: abs(one.hours_before))
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if not text else datetime.fromisoformat(text)
+
+
+def _iso(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

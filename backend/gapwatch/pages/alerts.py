@@ -1,0 +1,138 @@
+"""`/alerts`: the inbox, worst and newest first, with everything in the address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.frame import View, Visit
+from gapwatch.store import alert_reading, fleet
+from gapwatch.watching.content import Reason, phrase
+
+PAGE = 50
+OPEN = ["pending", "firing", "acknowledged", "no_data"]
+# What needs somebody comes first.
+URGENCY = ("firing", "no_data", "acknowledged", "pending", "resolved")
+SEVERITIES = ("critical", "warning", "info")
+
+
+class AlertFilter(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    state: Literal["pending", "firing", "acknowledged", "no_data", "resolved", "all"] | None = Field(None)
+    severity: Literal["critical", "warning", "info"] | None = Field(None)
+    deployment: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
+
+
+@dataclass(frozen=True)
+class AlertEntry:
+    id: int
+    headline: str
+    rule: str
+    deployment: str
+    site: str | None
+    severity: str
+    state: str
+    since: datetime
+    opened_at: datetime
+    acknowledged_by: str | None
+    dry_run: bool
+    incident: int | None
+    href: str
+
+
+@dataclass(frozen=True)
+class AlertsPage:
+    entries: list[AlertEntry]
+    counts: dict[str, int]
+    deployments: list[str]
+    given: dict[str, list[str]]
+    applied: list[Applied]
+    problems: list[str]
+    older: str | None
+
+
+def show_alerts(visit: Visit) -> View:
+    asked = read_filter(visit.request, AlertFilter)
+    wanted, links = asked.filter, visit.frame.links
+    states: list[str] = OPEN if wanted.state is None else [] if wanted.state == "all" else [wanted.state]
+    before = visit.request.query_params.get("after", "")
+    before_id = int(before) if before.isascii() and before.isdecimal() and len(before) < 10 else None  # noqa: PLR2004
+    found = alert_reading.alerts_page(
+        visit.transaction,
+        visit.project_id,
+        states=states,
+        deployment=wanted.deployment,
+        severity=wanted.severity,
+        incident=None,
+        before_id=before_id,
+        limit=PAGE + 1,
+    )
+    entries = [alert_entry(visit, row) for row in found[:PAGE]]
+    entries.sort(
+        key=lambda one: (URGENCY.index(one.state), SEVERITIES.index(one.severity), -one.since.timestamp())
+    )
+    older = None
+    if len(found) > PAGE:
+        older = links.to("alerts", **asked.given, after=found[PAGE - 1]["id"])
+    page = AlertsPage(
+        entries=entries,
+        counts={state: sum(one.state == state for one in entries) for state in URGENCY},
+        deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+        given=asked.given,
+        applied=applied(links, ("alerts",), asked.given),
+        problems=asked.problems,
+        older=older,
+    )
+    return View("alerts.html", page, 422 if asked.problems else 200)
+
+
+def alert_entry(visit: Visit, row: dict[str, Any]) -> AlertEntry:
+    return AlertEntry(
+        id=row["id"],
+        headline=phrase(reason_of(row)),
+        rule=row["rule"],
+        deployment=row["deployment"],
+        site=row["site"],
+        severity=row["severity"],
+        state=row["state"],
+        since=row["state_since"],
+        opened_at=row["opened_at"],
+        acknowledged_by=row["acknowledged_by"],
+        dry_run=row["dry_run"],
+        incident=row["incident"] if isinstance(row["incident"], int) else None,
+        href=visit.frame.links.to("alerts", str(row["id"])),
+    )
+
+
+def reason_of(row: dict[str, Any]) -> Reason:
+    return Reason(
+        row["rule"],
+        row["kind"],
+        row["severity"],
+        row["series"],
+        row["evidence"],
+        row["opened_at"],
+        row["regressed"],
+        row["escalating"],
+    )
+
+
+def open_alerts(visit: Visit, deployment: str | None = None) -> list[AlertEntry]:
+    """The open alerts of the project or of one deployment, most urgent first; rules on trial are left out."""
+    rows = alert_reading.alerts_page(
+        visit.transaction,
+        visit.project_id,
+        states=OPEN,
+        deployment=deployment,
+        severity=None,
+        incident=None,
+        before_id=None,
+        limit=1000,
+    )
+    entries = [alert_entry(visit, row) for row in rows if not row["dry_run"]]
+    return sorted(entries, key=lambda one: (URGENCY.index(one.state), SEVERITIES.index(one.severity), one.id))

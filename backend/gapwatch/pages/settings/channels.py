@@ -1,0 +1,176 @@
+"""`/settings/channels`: where alerts go; made, tried and removed. What is secret in one is never shown again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast, get_args
+
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from gapwatch.access.sealing import Sealer
+from gapwatch.errors import NotFound
+from gapwatch.pages.frame import View, Visit
+from gapwatch.store import alert_reading, alert_settings, outbox
+from gapwatch.watching.channels import CONFIGS, SECRET, Kind, split_secrets
+from gapwatch.watching.content import test_content
+from gapwatch.watching.routing import Routing
+from gapwatch.watching.rules import Severity
+
+KINDS = {
+    "slack": "Slack, an incoming webhook",
+    "pagerduty": "PagerDuty, Events v2",
+    "email": "e-mail over SMTP",
+    "webhook": "a signed webhook of your own",
+    "alertmanager": "Prometheus Alertmanager",
+    "apprise": "anything Apprise reaches",
+}
+HINTS = {
+    "url": "https://…",
+    "urls": "one Apprise address a line",
+    "to": "one address a line",
+    "sender": "gapwatch@example.com",
+    "host": "smtp.example.com",
+    "routing_key": "the integration's key",
+    "secret": "signs every message; optional",
+}
+LISTS = {"to", "urls"}
+MOST_DELIVERIES = 20
+
+
+@dataclass(frozen=True)
+class FieldEntry:
+    name: str
+    hint: str
+    default: str
+    required: bool
+    secret: bool
+    several: bool
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChannelEntry:
+    id: int
+    name: str
+    kind: str
+    config: dict[str, Any]
+    routing: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ChannelsPage:
+    channels: list[ChannelEntry]
+    kinds: dict[str, str]
+    kind: str
+    fields: list[FieldEntry]
+    severities: tuple[str, ...]
+    deliveries: list[dict[str, Any]]
+    problem: str
+
+
+class Channels:
+    def __init__(self, sealer: Sealer, nudge: Callable[[str], None]) -> None:
+        self._sealer = sealer
+        self._nudge = nudge
+
+    def show(self, visit: Visit) -> View:
+        kind = visit.request.query_params.get("kind", "slack")
+        return self._view(visit, kind if kind in KINDS else "slack")
+
+    def make(self, visit: Visit) -> View | Response:
+        kind, name = visit.form.one("kind"), visit.form.line("name", 128)
+        if kind not in KINDS or not name or "/" in name:
+            return self._view(visit, "slack", "Give the channel a kind, and a name without a slash.")
+        given: dict[str, Any] = {}
+        for field in _fields(kind):
+            text = visit.form.one(f"config_{field.name}").strip()
+            if text:
+                given[field.name] = text.split() if field.several else int(text) if text.isdecimal() else text
+        try:
+            shown, secrets = split_secrets(cast(Kind, kind), given)
+            routing = Routing.model_validate({"min_severity": visit.form.one("min_severity") or "warning"})
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            return self._view(visit, kind, f"{where}: {first['msg']}.")
+        if alert_settings.channel_named(visit.transaction, visit.project_id, name) is not None:
+            return self._view(visit, kind, "There is a channel with this name.")
+        alert_settings.put_channel(
+            visit.transaction,
+            visit.project_id,
+            channel_id=None,
+            name=name,
+            kind=kind,
+            config=shown,
+            sealed=self._sealer.seal(secrets),
+            routing=routing,
+            enabled=True,
+            actor=visit.actor,
+        )
+        return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
+
+    def test(self, visit: Visit) -> Response:
+        """Put a test into the outbox; what the other side said appears in the log below within seconds."""
+        number = visit.form.number("channel")
+        found = alert_settings.channels(visit.transaction, visit.project_id, number) if number else []
+        if not found:
+            raise NotFound("There is no such channel.")
+        outbox.enqueue_test(visit.transaction, visit.project_id, number, test_content(found[0].name))
+        self._nudge("send")
+        return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
+
+    def remove(self, visit: Visit) -> Response:
+        number = visit.form.number("channel")
+        if not alert_settings.disable_channel(visit.transaction, visit.project_id, number, visit.actor):
+            raise NotFound("There is no such channel.")
+        return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
+
+    def _view(self, visit: Visit, kind: str, problem: str = "") -> View:
+        found = alert_settings.channels(visit.transaction, visit.project_id)
+        page = ChannelsPage(
+            channels=[
+                ChannelEntry(
+                    one.id,
+                    one.name,
+                    one.kind,
+                    dict(one.config),
+                    one.routing.model_dump(mode="json", exclude_none=True),
+                    one.created_at,
+                )
+                for one in found
+                if one.enabled
+            ],
+            kinds=KINDS,
+            kind=kind,
+            fields=_fields(kind),
+            severities=get_args(Severity),
+            deliveries=alert_reading.deliveries_page(
+                visit.transaction,
+                visit.project_id,
+                incident=None,
+                channel=None,
+                state=None,
+                before_id=None,
+                limit=MOST_DELIVERIES,
+            ),
+            problem=problem,
+        )
+        return View("settings_channels.html", page, 422 if problem else 200)
+
+
+def _fields(kind: str) -> list[FieldEntry]:
+    """The fields of a kind's configuration, as its own model says."""
+    entries = []
+    for name, field in CONFIGS[cast(Kind, kind)].model_fields.items():
+        default = "" if field.is_required() or field.default is None else str(field.default)
+        choices = tuple(str(word) for word in get_args(field.annotation) if isinstance(word, str))
+        entries.append(
+            FieldEntry(
+                name, HINTS.get(name, ""), default, field.is_required(), name in SECRET, name in LISTS, choices
+            )
+        )
+    return entries

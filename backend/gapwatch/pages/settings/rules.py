@@ -1,0 +1,209 @@
+"""`/settings/rules`: when somebody must know; made, changed, switched off, and tried on what is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, cast, get_args
+
+from pydantic import ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from gapwatch.errors import NotFound
+from gapwatch.pages.forms import Form
+from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.settings.archive import StoredEpisodes
+from gapwatch.store import alert_settings, detectors
+from gapwatch.watching.match import Match
+from gapwatch.watching.replay import replay_all
+from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
+
+LONGEST_NAME = 128
+PREVIEW_DAYS = 90
+NOT_REPLAYABLE = ("category", "no_data")
+MATCHED = ("deployment", "policy", "task", "site", "stage")
+KINDS: dict[str, str] = {
+    "drop": "real success is below sim for certain",
+    "drift": "a series leaves what it was",
+    "category": "one gap category costs much",
+    "safety": "violations or interventions rise",
+    "no_data": "a robot falls silent",
+    "stage_gate": "a stage's demand is missed",
+}
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    name: str
+    kind: str
+    about: str
+    params: dict[str, Any]
+    match: dict[str, list[str]]
+    severity: str
+    channels: list[str]
+    dry_run: bool
+    enabled: bool
+    is_default: bool
+    # Whether the project has its own, in the place of a default one or beside them.
+    is_own: bool
+
+
+@dataclass(frozen=True)
+class RuleDraft:
+    """What stands in the form."""
+
+    name: str
+    kind: str
+    severity: str
+    params: str
+    match: dict[str, str]
+    channels: list[int]
+    dry_run: bool
+    enabled: bool
+
+
+@dataclass(frozen=True)
+class RulesPage:
+    rules: list[RuleEntry]
+    kinds: dict[str, str]
+    defaults: dict[str, str]
+    severities: tuple[str, ...]
+    channels: list[tuple[int, str]]
+    draft: RuleDraft
+    preview: dict[str, Any] | None
+    problem: str
+
+
+def show_rules(visit: Visit) -> View:
+    edited = visit.request.query_params.get("edit", "")
+    rules = alert_settings.rules(visit.transaction, visit.project_id)
+    found = next((rule for rule in rules if rule.name == edited), None)
+    return _view(visit, _draft_of(found) if found else _empty_draft())
+
+
+def change_rules(visit: Visit) -> View | Response:
+    """Save or try what is in the form; or switch a rule, or take the project's own away."""
+    what, name = visit.form.one("act"), visit.form.line("name", LONGEST_NAME)
+    if what in ("switch", "remove"):
+        return _switch(visit, name, what)
+    draft = _draft(visit.form)
+    rule, problem = _read(visit, draft)
+    if rule is None:
+        return _view(visit, draft, problem=problem)
+    if what == "preview":
+        if rule.kind in NOT_REPLAYABLE:
+            return _view(
+                visit, draft, problem="A rule of this kind goes by the ledger or the clock and cannot be tried."
+            )
+        archive = StoredEpisodes(visit.transaction, visit.project_id)
+        return _view(visit, draft, replay_all(archive, rule, PREVIEW_DAYS, datetime.now(UTC)))
+    alert_settings.put_rule(visit.transaction, visit.project_id, rule, visit.actor)
+    return RedirectResponse(visit.frame.links.to("settings", "rules"), 303)
+
+
+def _switch(visit: Visit, name: str, what: str) -> Response:
+    rules = alert_settings.rules(visit.transaction, visit.project_id)
+    found = next((rule for rule in rules if rule.name == name), None)
+    if found is None:
+        raise NotFound("There is no rule with this name.")
+    if what == "switch":
+        changed = replace(found, enabled=not found.enabled)
+        alert_settings.put_rule(visit.transaction, visit.project_id, changed, visit.actor)
+    else:
+        if not alert_settings.delete_rule(visit.transaction, visit.project_id, name, visit.actor):
+            raise NotFound("This project has no rule of its own with this name.")
+        detectors.drop(visit.transaction, visit.project_id, name)
+    return RedirectResponse(visit.frame.links.to("settings", "rules"), 303)
+
+
+def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
+    if not draft.name or "/" in draft.name:
+        return None, "Give the rule a name without a slash."
+    if draft.kind not in KINDS or draft.severity not in get_args(Severity):
+        return None, "Choose a kind and a severity."
+    default = next((rule for rule in DEFAULT_RULES if rule.name == draft.name), None)
+    if default is not None and default.kind != draft.kind:
+        return None, f"The default rule of this name is of kind {default.kind}."
+    try:
+        given = json.loads(draft.params or "{}")
+        params = read_params(cast(Kind, draft.kind), given)
+        match = Match.model_validate({name: text.split() for name, text in draft.match.items() if text})
+    except json.JSONDecodeError:
+        return None, "The parameters are not valid JSON."
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return None, f"{where}: {first['msg']}." if where else f"{first['msg']}."
+    known = {channel.id for channel in alert_settings.channels(visit.transaction, visit.project_id)}
+    chosen = tuple(number for number in draft.channels if number in known)
+    severity = cast(Severity, draft.severity)
+    return Rule(
+        draft.name, cast(Kind, draft.kind), params, severity, match, chosen, draft.dry_run, draft.enabled
+    ), ""
+
+
+def _draft(form: Form) -> RuleDraft:
+    numbers = form.numbers("channel")
+    return RuleDraft(
+        name=form.line("name", LONGEST_NAME),
+        kind=form.one("kind"),
+        severity=form.one("severity"),
+        params=form.one("params").strip(),
+        match={name: form.line(f"match_{name}") for name in MATCHED},
+        channels=numbers,
+        dry_run=form.one("dry_run") == "yes",
+        enabled=True,
+    )
+
+
+def _draft_of(rule: Rule) -> RuleDraft:
+    match = rule.match.model_dump()
+    return RuleDraft(
+        rule.name,
+        rule.kind,
+        rule.severity,
+        json.dumps(rule.params.model_dump(mode="json", exclude_none=True), indent=1),
+        {name: " ".join(match.get(name) or []) for name in MATCHED},
+        list(rule.channels),
+        rule.dry_run,
+        rule.enabled,
+    )
+
+
+def _empty_draft() -> RuleDraft:
+    return RuleDraft("", "drop", "warning", "", dict.fromkeys(MATCHED, ""), [], False, True)
+
+
+def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None, problem: str = "") -> View:
+    channels = [one for one in alert_settings.channels(visit.transaction, visit.project_id) if one.enabled]
+    names = {one.id: one.name for one in channels}
+    own = {rule.name for rule in alert_settings.own_rules(visit.transaction, visit.project_id)}
+    page = RulesPage(
+        rules=[
+            RuleEntry(
+                rule.name,
+                rule.kind,
+                KINDS[rule.kind],
+                rule.params.model_dump(mode="json", exclude_none=True),
+                {name: words for name, words in rule.match.model_dump().items() if words},
+                rule.severity,
+                [names[number] for number in rule.channels if number in names],
+                rule.dry_run,
+                rule.enabled,
+                rule.is_default,
+                rule.name in own,
+            )
+            for rule in alert_settings.rules(visit.transaction, visit.project_id)
+        ],
+        kinds=KINDS,
+        defaults={
+            kind: json.dumps(model().model_dump(mode="json", exclude_none=True)) for kind, model in PARAMS.items()
+        },
+        severities=("info", "warning", "critical"),
+        channels=[(one.id, one.name) for one in channels],
+        draft=draft,
+        preview=preview,
+        problem=problem,
+    )
+    return View("settings_rules.html", page, 422 if problem else 200)
