@@ -47,3 +47,22 @@ def test_of_several_contracts_the_most_used_is_compared_and_said(lab):
     assert answer["verdict"] == "comparable"
     [warning] = answer["warnings"]
     assert (warning["code"], "90 %" in warning["message"]) == ("several-contracts", True)
+
+
+def test_a_contract_that_is_new_in_every_episode_costs_no_more_than_some(lab):
+    lab.send(sim(contract=SIM | {"run": number}) for number in range(60))
+    lab.send([*attempts(real, 5, 0, contract=SIM), *attempts(real, 2, 0)])
+    answer = lab.ask(f"{BERLIN}/contract")
+    assert (answer["sim_contracts"], len(answer["sim"])) == (60, 20)
+    assert answer["real"] == [{"contract": SIM, "episodes": 5}, {"contract": None, "episodes": 2}]
+    assert (answer["real_contracts"], answer["differences"][0]["field"]) == (1, "run")
+    # Two in sixty run under the compared one: that is no evidence for a failure.
+    assert lab.ask(f"{BERLIN}/ledger")["warnings"][1]["code"] == "several-contracts"
+
+
+def test_every_answer_carries_only_the_gravest_of_very_many_differences(lab):
+    lab.send([*attempts(sim, 5, 5, contract={f"f{n}": 0 for n in range(90)})])
+    lab.send([*attempts(real, 5, 5, contract={f"f{n}": 1 for n in range(90)})])
+    assert len(lab.ask(f"{BERLIN}/contract")["differences"]) == 90
+    [warning] = lab.ask(f"{BERLIN}/drop")["warnings"]
+    assert (len(warning["differences"]), "90 fields" in warning["message"]) == (20, True)

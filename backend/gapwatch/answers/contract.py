@@ -17,6 +17,8 @@ class ContractAnswer(Answer):
     differences: tuple[FieldDifference, ...]
     sim: tuple[ContractUse, ...]
     real: tuple[ContractUse, ...]
+    sim_contracts: int
+    real_contracts: int
     method: str
 
 
@@ -26,7 +28,9 @@ def answer_contract(comparison: Comparison) -> ContractAnswer:
         **comparison.told(found.diff.reason),
         verdict=found.diff.verdict,
         differences=found.differences,
-        sim=found.sim,
-        real=found.real,
+        sim=found.sim.uses,
+        real=found.real.uses,
+        sim_contracts=found.sim.count,
+        real_contracts=found.real.count,
         method="the most used contract of each side, field by field; numbers equal within a millionth",
     )

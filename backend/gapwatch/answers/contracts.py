@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gapwatch.answers.answer import Caution, FieldDifference
 from gapwatch.statistics.contracts import ContractDiff, Difference, compare_contracts
 from gapwatch.store.sides import ContractCount
+from gapwatch.store.tables.rollups import NO_CONTRACT
 
 # So many episodes of a side must run under its contract before a difference is evidence for each of its failures.
 NEARLY_ALL = 0.95
+MOST_TOLD = 20
+# Every answer carries the differences; beyond so many the contract's own answer has them all.
+MOST_WARNED = 20
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,24 @@ class ContractUse:
 
 
 @dataclass(frozen=True)
-class ContractPair:
-    """Both sides' contracts, most used first, and how the first of each differ."""
+class SideContracts:
+    """The contracts of one side, most used first, of which only the first are told; and how many there are."""
 
-    sim: tuple[ContractUse, ...]
-    real: tuple[ContractUse, ...]
+    uses: tuple[ContractUse, ...]
+    count: int
+    episodes: int
+
+    @property
+    def most_used(self) -> ContractUse | None:
+        return next((use for use in self.uses if use.contract is not None), None)
+
+
+@dataclass(frozen=True)
+class ContractPair:
+    """Both sides' contracts, and how the most used of each differ."""
+
+    sim: SideContracts
+    real: SideContracts
     diff: ContractDiff
 
     @property
@@ -38,9 +55,8 @@ class ContractPair:
     def differing(self) -> int:
         """In how many fields each real episode's contract differs from each sim one's; 0 where a side is mixed."""
         uniform = all(
-            uses[0].contract is not None and uses[0].episodes >= NEARLY_ALL * sum(use.episodes for use in uses)
-            for uses in (self.sim, self.real)
-            if uses
+            side.most_used is not None and side.most_used.episodes >= NEARLY_ALL * side.episodes
+            for side in (self.sim, self.real)
         )
         return len(self.diff.differences) if uniform else 0
 
@@ -52,19 +68,14 @@ class ContractPair:
                 "contract-differs",
                 f"Sim and real ran under contracts that differ in {count} "
                 f"{'field' if count == 1 else 'fields'}: {fields}. Read the numbers below with that in mind.",
-                self.differences,
+                self.differences[:MOST_WARNED],
             )
-        sides: tuple[tuple[Literal["sim", "real"], Sequence[ContractUse]], ...] = (
-            ("sim", self.sim),
-            ("real", self.real),
-        )
-        for side, uses in sides:
-            several = [use for use in uses if use.contract is not None]
-            if len(several) > 1:
-                share = several[0].episodes / sum(use.episodes for use in several)
+        for word, side in (("sim", self.sim), ("real", self.real)):
+            if side.count > 1 and side.most_used is not None:
+                share = side.most_used.episodes / side.episodes
                 yield Caution(
                     "several-contracts",
-                    f"The {side} episodes ran under {len(several)} contracts; the most used one, "
+                    f"The {word} episodes ran under {side.count} contracts; the most used one, "
                     f"{100 * share:.0f} % of them, is the one compared.",
                 )
 
@@ -77,24 +88,25 @@ class ContractPair:
 
 
 def pair_contracts(sim: Sequence[ContractCount], real: Sequence[ContractCount]) -> ContractPair:
-    first, second = _uses(sim), _uses(real)
-    return ContractPair(first, second, compare_contracts(_most_used(first), _most_used(second)))
+    first, second = _of_side(sim), _of_side(real)
+    bodies = (use.contract if use is not None else None for use in (first.most_used, second.most_used))
+    return ContractPair(first, second, compare_contracts(*bodies))
 
 
-def _uses(counts: Sequence[ContractCount]) -> tuple[ContractUse, ...]:
-    merged: list[ContractUse] = []
+def _of_side(counts: Sequence[ContractCount]) -> SideContracts:
+    """Of all sources together; episodes that sent none are one entry more, with a null."""
+    episodes: dict[int, int] = {}
+    bodies: dict[int, Mapping[str, Any] | None] = {}
     for count in counts:
-        for place, use in enumerate(merged):
-            if use.contract == count.body:
-                merged[place] = ContractUse(use.contract, use.episodes + count.episodes)
-                break
-        else:
-            merged.append(ContractUse(count.body, count.episodes))
-    return tuple(sorted(merged, key=lambda use: -use.episodes))
-
-
-def _most_used(uses: Sequence[ContractUse]) -> Mapping[str, Any] | None:
-    return next((use.contract for use in uses if use.contract is not None), None)
+        episodes[count.contract_id] = episodes.get(count.contract_id, 0) + count.episodes
+        bodies[count.contract_id] = count.body
+    told = [
+        ContractUse(bodies[number], n)
+        for number, n in sorted(episodes.items(), key=lambda item: -item[1])
+        if number == NO_CONTRACT or bodies[number] is not None
+    ]
+    known = len(episodes.keys() - {NO_CONTRACT})
+    return SideContracts(tuple(told[:MOST_TOLD]), known, sum(episodes.values()))
 
 
 def _is_unit_of(difference: Difference, metric: str) -> bool:
