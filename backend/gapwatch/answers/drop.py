@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
@@ -76,7 +77,7 @@ def answer_drop(comparison: Comparison) -> DropAnswer:
 
 def _success(comparison: Comparison) -> DropAnswer:
     sim, real = comparison.sim, comparison.real
-    smallest = _smallest_success(comparison)
+    smallest = smallest_success(comparison.options)
     found = drops.rate_drop(sim.side, real.side)
     shared = comparison.told(found.reason)
     paired = paired_success(comparison.pairs)
@@ -160,8 +161,9 @@ def _paired_metric(comparison: Comparison, name: str, better: Literal["higher", 
     return None if found is None else PairedValue(*found, "t of the differences")
 
 
-def _smallest_success(comparison: Comparison) -> float:
-    asked = comparison.options.get("metrics", {}).get("success", {}).get("smallest_that_matters")
+def smallest_success(options: Mapping[str, Any]) -> float:
+    """The loss of success that matters to a project, as a fraction."""
+    asked = options.get("metrics", {}).get("success", {}).get("smallest_that_matters")
     return float(asked) if asked is not None else verdicts.SMALLEST_THAT_MATTERS
 
 

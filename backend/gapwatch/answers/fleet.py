@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gapwatch.answers.answer import Span
 from gapwatch.answers.baselines import choose, on_sim
-from gapwatch.answers.drop import DropValue, interval_of
+from gapwatch.answers.drop import DropValue, interval_of, smallest_success
 from gapwatch.answers.question import EVERYTHING, Question
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching, tallies
 from gapwatch.statistics import drops, verdicts
@@ -83,17 +83,19 @@ def fleet_rows(
     real = _read(connection, project_id, real_scope, window, wanted)
     sim = _read(connection, project_id, sim_scope, ALL_TIME, wanted)
     within = sim if window == ALL_TIME else _read(connection, project_id, sim_scope, window, wanted)
-    return [_row(deployment, question, simulators, real, sim, within) for deployment in page]
+    smallest = smallest_success(directory.project_options(connection, project_id))
+    return [_row(deployment, question, simulators, smallest, real, sim, within) for deployment in page]
 
 
-Key = tuple[int, int, int]
-Tallies = dict[Key, list[Tally]]
+# (policy, task) → deployment or simulator → its counts.
+Tallies = dict[tuple[int, int], dict[int, list[Tally]]]
 
 
 def _read(connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter) -> Tallies:
     found: Tallies = {}
     for count in tallies(connection, project_id, scope, window, wanted):
-        found.setdefault((count.policy_id, count.task_id, count.source_id), []).append(count)
+        sources = found.setdefault((count.policy_id, count.task_id), {})
+        sources.setdefault(count.source_id, []).append(count)
     return found
 
 
@@ -101,26 +103,28 @@ def _row(
     deployment: Deployment,
     question: Question,
     simulators: dict[int, tuple[str, str]],
+    smallest: float,
     real: Tallies,
     sim: Tallies,
     within: Tallies,
 ) -> FleetRow:
     runs = (deployment.policy_id, deployment.task_id)
-    mine = _side(real.get((*runs, deployment.id), []), question.wanted)
-    sizes = {key[2]: _side(counts, EVERYTHING).n for key, counts in sim.items() if key[:2] == runs}
+    mine = _side(real.get(runs, {}).get(deployment.id, []), question.wanted)
+    simulated = sim.get(runs, {})
+    sizes = {source: _side(counts, EVERYTHING).n for source, counts in simulated.items()}
     choice = choose(sizes, simulators, question.simulators, deployment.pinned_simulator_id)
     chosen = None if choice is None else choice.simulator_id
     base = _Sums()
     if chosen is not None:
-        counts = within.get((*runs, chosen), [])
+        counts = within.get(runs, {}).get(chosen, [])
         if not _side(counts, EVERYTHING).n:
-            counts = sim.get((*runs, chosen), [])
+            counts = simulated.get(chosen, [])
         cells = (count.cell for count in counts if count.cell is not None)
         base = _side(counts, on_sim(question.wanted, cells))
     found = drops.rate_drop(drops.Side(base.successes, base.n), drops.Side(mine.successes, mine.n))
     value = found.value
     interval = (found.low, found.high) if value is not None else None
-    word = verdicts.verdict(found.low, found.high, value)
+    word = verdicts.verdict(found.low, found.high, value, smallest)
     name, version = simulators[chosen] if chosen is not None else (None, None)
     return FleetRow(
         deployment.slug,

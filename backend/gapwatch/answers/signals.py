@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,9 +12,10 @@ from gapwatch.statistics import sketches
 from gapwatch.statistics.multiplicity import benjamini_hochberg
 from gapwatch.statistics.signals import SignalShift, compare_signal
 from gapwatch.statistics.sketches import Sketch
-from gapwatch.store.sides import ValueRollup
 
 CURVE_POINTS = 60
+# Curves of so many signals, the most surely shifted; the others are told in numbers.
+MOST_DRAWN = 40
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,35 @@ class SignalsAnswer(Answer):
 
 
 def answer_signals(comparison: Comparison) -> SignalsAnswer:
-    sim, real = comparison.sim, comparison.real
-    shifts = {name: _compare(sim, real, name) for name in sorted({*sim.signals, *real.signals})}
+    names = sorted({*comparison.sim.signals, *comparison.real.signals})
+    sides = {name: (_of(comparison.sim, name), _of(comparison.real, name)) for name in names}
+    shifts = {name: compare_signal(sim.sketch, real.sketch) for name, (sim, real) in sides.items()}
     tested = [name for name, shift in shifts.items() if shift.p_value is not None]
     q_values = dict(zip(tested, benjamini_hochberg([shifts[name].p_value or 0.0 for name in tested]), strict=True))
-    order = sorted(shifts, key=lambda name: (-_surely_shifted(shifts[name]), name))
-    reason = None if shifts else "No episode has a signal."
+    order = sorted(names, key=lambda name: (-_surely_shifted(shifts[name]), name))
     return SignalsAnswer(
-        **comparison.told(reason),
-        signals=tuple(_told(comparison, name, shifts[name], q_values.get(name)) for name in order),
-        sampled=sim.is_sampled or real.is_sampled,
+        **comparison.told(None if names else "No episode has a signal."),
+        signals=tuple(
+            _told(comparison, name, shifts[name], q_values.get(name), sides[name], drawn=place < MOST_DRAWN)
+            for place, name in enumerate(order)
+        ),
+        sampled=comparison.sim.is_sampled or comparison.real.is_sampled,
         method="Cliff's delta with an interval from placements, from sketches within 1 %; Benjamini–Hochberg",
     )
 
 
-def _compare(sim: Half, real: Half, name: str) -> SignalShift:
-    return compare_signal(_sketch(sim.signals.get(name, {})), _sketch(real.signals.get(name, {})))
+@dataclass(frozen=True)
+class _Measured:
+    """A signal on one side, successes and failures together."""
+
+    moments: sketches.Moments
+    sketch: Sketch
+
+
+def _of(half: Half, name: str) -> _Measured:
+    rollups = half.signals.get(name, {}).values()
+    moments = sum((rollup.moments for rollup in rollups), sketches.Moments())
+    return _Measured(moments, sketches.merge([rollup.sketch for rollup in rollups]))
 
 
 def _surely_shifted(shift: SignalShift) -> float:
@@ -86,12 +99,20 @@ def _surely_shifted(shift: SignalShift) -> float:
     return max(low, -high)
 
 
-def _told(comparison: Comparison, name: str, shift: SignalShift, q_value: float | None) -> SignalAnswer:
-    in_sim, in_real = (half.signals.get(name, {}) for half in (comparison.sim, comparison.real))
+def _told(
+    comparison: Comparison,
+    name: str,
+    shift: SignalShift,
+    q_value: float | None,
+    sides: tuple[_Measured, _Measured],
+    *,
+    drawn: bool,
+) -> SignalAnswer:
+    sim, real = sides
     return SignalAnswer(
         name,
         comparison.taxonomy.categories_of("signals", name),
-        "both" if in_sim and in_real else "sim only" if in_sim else "real only",
+        "both" if sim.moments.n and real.moments.n else "sim only" if sim.moments.n else "real only",
         shift.delta,
         shift.interval,
         shift.size,
@@ -102,20 +123,13 @@ def _told(comparison: Comparison, name: str, shift: SignalShift, q_value: float 
         shift.wasserstein,
         shift.psi,
         shift.psi_critical,
-        _side(in_sim),
-        _side(in_real),
+        _side(sim, drawn),
+        _side(real, drawn),
         shift.reason,
     )
 
 
-def _side(outcomes: Mapping[Literal["success", "failure"], ValueRollup]) -> SignalSide:
-    sketch = _sketch(outcomes)
-    moments = sketches.Moments()
-    for rollup in outcomes.values():
-        moments = moments + rollup.moments
-    p05, median, p95 = (sketches.quantile(sketch, q) for q in (0.05, 0.5, 0.95))
-    return SignalSide(moments.n, moments.mean, median, p05, p95, tuple(sketches.ecdf(sketch, CURVE_POINTS)))
-
-
-def _sketch(outcomes: Mapping[Literal["success", "failure"], ValueRollup]) -> Sketch:
-    return sketches.merge([rollup.sketch for rollup in outcomes.values()])
+def _side(measured: _Measured, drawn: bool) -> SignalSide:
+    p05, median, p95 = (sketches.quantile(measured.sketch, q) for q in (0.05, 0.5, 0.95))
+    curve = tuple(sketches.ecdf(measured.sketch, CURVE_POINTS)) if drawn else ()
+    return SignalSide(measured.moments.n, measured.moments.mean, median, p05, p95, curve)
