@@ -218,7 +218,7 @@ class Places:
         )
         place = Place(
             project_id,
-            references,
+            self._shared(references),
             None if deployment is None else self._shared((project_id, deployment)),
             stage,
             names.numbers,
@@ -233,8 +233,8 @@ class Places:
         return place
 
     def _shared(self, value: Any) -> Any:
-        """An equal value of which there is only one: what thousands of places have in common stays in the
-        processor's cache while they are compared."""
+        """An equal value of which there is only one: what thousands of places have in common takes memory once,
+        and stays in the processor's cache while they are compared."""
         if isinstance(value, tuple):
             value = tuple(map(self._shared, value))
         elif not isinstance(value, str | VersionedName):
