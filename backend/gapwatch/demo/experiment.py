@@ -13,6 +13,7 @@ from gapwatch.demo.gaps import GAPS, with_gaps
 from gapwatch.demo.labels import label_failures
 from gapwatch.demo.world import OBJECTS, SIM, SURFACES, Run, draw_scene, run
 from gapwatch.statistics.evidence import CONTRACT_SIGNAL, FailedBatch, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.labelling import even_out
 from gapwatch.statistics.ledger import Ledger, make_ledger
 from gapwatch.statistics.shapley import shapley
 from gapwatch.statistics.slices import Counts, slice_drops
@@ -77,12 +78,14 @@ def ledger_of(sim: Side, real: Side, *, phases: bool = True) -> Ledger:
         real_failures=real.signals(real.run.failed),
     )
     suspects = {(s.condition, s.level) for s in slice_drops(counts_of(sim, real)) if s.is_suspect}
-    sides = []
-    for side in (sim, real):
-        batch = batch_of_side(side, phases=phases)
-        weights = weigh(batch, TAXONOMY, usual, suspects)
-        sides.append(ledger_side(side.run.scene.n, len(batch), batch, weights))
-    return make_ledger(sides[0], sides[1], CATEGORIES)
+    in_sim, in_real = (batch_of_side(side, phases=phases) for side in (sim, real))
+    of_sim, of_real = (weigh(batch, TAXONOMY, usual, suspects) for batch in (in_sim, in_real))
+    of_sim, of_real, _ = even_out(in_sim, of_sim, in_real, of_real)
+    return make_ledger(
+        ledger_side(sim.run.scene.n, len(in_sim), in_sim, of_sim),
+        ledger_side(real.run.scene.n, len(in_real), in_real, of_real),
+        CATEGORIES,
+    )
 
 
 def batch_of_side(side: Side, *, phases: bool = True) -> FailedBatch:

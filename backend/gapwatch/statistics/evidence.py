@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gapwatch.statistics.attribution import (
     DEFAULT_STRENGTHS,
@@ -59,11 +60,13 @@ class FailedBatch:
 class Weights:
     """`parts[row, column]`, whole parts of 1024 that sum to 1024 in each row; `names` are the columns' categories.
 
-    The last column is `unattributed`. A category that only a person named stands before it.
+    The last column is `unattributed`. A category that only a person named stands before it. `decided` are the rows
+    that a person's category or a label decided.
     """
 
     names: tuple[str, ...]
     parts: Units
+    decided: NDArray[np.bool_]
 
     @property
     def matrix(self) -> Array:
@@ -119,7 +122,8 @@ def weigh(
     claims = np.zeros((len(batch), len(names)), dtype=np.int64)
     labelled = add_labels(claims, batch.labels, taxonomy, column, strengths.label)
     chosen = np.array([category is not None for category in batch.category], dtype=bool)
-    free: list[int] = np.flatnonzero(~(labelled | chosen)).tolist()
+    decided = labelled | chosen
+    free: list[int] = np.flatnonzero(~decided).tolist()
     if free:
         claims[free] = _seen(batch, free, taxonomy, column, usual or {}, suspects, strengths)
     parts = whole_parts(claims, names)
@@ -127,7 +131,7 @@ def weigh(
         if category is not None:
             parts[row] = 0
             parts[row, column[category]] = PARTS
-    return Weights(names, parts)
+    return Weights(names, parts, decided)
 
 
 def ledger_side(
