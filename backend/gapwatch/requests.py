@@ -28,7 +28,8 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "script-src 'self'",
         # Plotly's toolbar and legends place themselves with inline styles.
         "style-src 'self' 'unsafe-inline'",
-        "img-src 'self' data:",
+        # A figure that is saved as PNG goes through an image of the page's own making.
+        "img-src 'self' data: blob:",
         "font-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",
