@@ -20,7 +20,7 @@ BATCH_BYTES = 1024 * 1024
 LONGEST_LINE = 1024 * 1024 + 16
 # After so many lines the sending thread lets others run: a control loop must not wait for it to give up the
 # interpreter's lock, which it would do by itself only every five milliseconds.
-_LINES_AT_A_TIME = 50
+_LINES_AT_A_TIME = 200
 _ABANDONED_S = 60.0
 
 
@@ -40,21 +40,29 @@ class Backlog:
         self._in_flight: frozenset[Path] = frozenset()
 
     def gather(
-        self, most: int = BATCH_RECORDS, most_bytes: int = BATCH_BYTES, breathe: Callable[[], None] | None = None
+        self,
+        most: int = BATCH_RECORDS,
+        most_bytes: int = BATCH_BYTES,
+        breathe: Callable[[], None] | None = None,
+        after: Batch | None = None,
     ) -> Batch:
-        """The next batch, real episodes first. Completely sent segments are removed along the way."""
+        """The next batch, real episodes first. Completely sent segments are removed along the way.
+
+        `after` is a batch that is on its way and not settled yet: this one starts behind it.
+        """
         batch = Batch()
+        under_way = {segment.path: offset for segment, offset in after.reached.items()} if after else {}
         for segment in list_segments(self.directory):
-            offset = segment.sent()
+            offset = under_way.get(segment.path) or segment.sent()
             if offset < segment.size:
                 reached = self._take(segment, offset, batch, most, most_bytes, breathe)
                 if reached > offset:
                     batch.reached[segment] = reached
-            elif _is_final(segment):
+            elif segment.path not in under_way and _is_final(segment):
                 segment.remove()
             if len(batch.payloads) >= most or batch.size >= most_bytes:
                 break
-        self._in_flight = frozenset(segment.path for segment in batch.reached)
+        self._in_flight = frozenset([*under_way, *(segment.path for segment in batch.reached)])
         return batch
 
     def _take(
@@ -105,10 +113,9 @@ class Backlog:
                     segment.remove()
                 elif segment.path.exists():
                     segment.set_sent(reached)
-        self._in_flight = frozenset()
 
     def release(self) -> None:
-        """The batch was not answered; it will be gathered again."""
+        """Nothing is on its way. A batch that was not answered will be gathered again."""
         self._in_flight = frozenset()
 
     def pending_bytes(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
 
-from gapwatch_client.transport import Answer, Unreachable
+from gapwatch_client.transport import Answer, Unreachable, pack
 
 _OK, _INVALID = HTTPStatus.OK, HTTPStatus.UNPROCESSABLE_ENTITY
 # The request itself was too much or unreadable; perhaps one record of it is.
@@ -17,7 +18,7 @@ _LATER = {408, 429}
 
 
 class Poster(Protocol):
-    def post(self, payloads: list[bytes]) -> Answer: ...
+    def post(self, body: bytes, meanwhile: Callable[[], None] | None = None) -> Answer: ...
 
 
 class Postponed(Exception):
@@ -39,14 +40,20 @@ class Delivery:
     clock_skew_s: float | None = None
 
 
-def deliver(transport: Poster, payloads: list[bytes]) -> Delivery:
+def deliver(
+    transport: Poster,
+    payloads: list[bytes],
+    packed: bytes | None = None,
+    meanwhile: Callable[[], None] | None = None,
+) -> Delivery:
     """Send a batch until each record is stored or refused, or Postponed."""
     delivery = Delivery()
     rest = [payloads]
     while rest:
         batch = rest.pop()
         try:
-            answer = transport.post(batch)
+            answer = transport.post(packed or pack(batch), meanwhile)
+            packed = meanwhile = None
         except Unreachable as error:
             raise Postponed(f"no answer ({error})") from error
         if answer.status == _OK and _accounts_for(answer, len(batch)):

@@ -6,15 +6,16 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
 
-from gapwatch_client.backlog import BATCH_RECORDS, Backlog, SendingLock
+from gapwatch_client.backlog import BATCH_RECORDS, Backlog, Batch, SendingLock
 from gapwatch_client.delivery import Delivery, Postponed, deliver
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.refused import RefusedRecords
 from gapwatch_client.spool import Spool
 from gapwatch_client.state import State
-from gapwatch_client.transport import Transport
+from gapwatch_client.transport import Transport, pack
 
 log = logging.getLogger("gapwatch_client")
 
@@ -82,6 +83,7 @@ class Sender:
         self._failures = 0
         self._not_before = 0.0
         self._asked = False
+        self._prepared: tuple[Batch, bytes] | None = None
         self.wake = threading.Event()
         self.hurry = threading.Event()
 
@@ -122,22 +124,39 @@ class Sender:
         """True when there may be more to send at once."""
         if not self._lock.try_acquire():
             return self._send_overflow()
-        batch = self._backlog.gather(breathe=lambda: time.sleep(_BREATH_S))
-        if not batch.payloads:
-            if batch.reached:
-                self._state.count(damaged=batch.damaged)
-                self._backlog.settle(batch)
-                return True
-            return self._send_overflow()
-        delivery = self._deliver(batch.payloads)
-        if delivery is None:
+        batch, packed = self._prepared or (self._gather(None), None)
+        self._prepared = None
+        if not batch.payloads and not batch.reached:
             self._backlog.release()
+            return self._send_overflow()
+        is_answered = not batch.payloads
+        try:
+            if batch.payloads:
+                delivery = self._deliver(batch.payloads, packed, lambda: self._prepare(batch))
+                is_answered = delivery is not None
+        finally:
+            if not is_answered:
+                # The prepared batch lies behind this one, and must not be sent and noted before it.
+                self._prepared = None
+                self._backlog.release()
+        if not is_answered:
             return False
         self._backlog.settle(batch)
         if batch.damaged:
             self._state.count(damaged=batch.damaged)
             log.warning("%d damaged lines of the spool were passed over", batch.damaged)
         return True
+
+    def _gather(self, after: Batch | None) -> Batch:
+        return self._backlog.gather(breathe=lambda: time.sleep(_BREATH_S), after=after)
+
+    def _prepare(self, on_its_way: Batch) -> None:
+        """Read and pack the next batch while the server stores this one."""
+        try:
+            batch = self._gather(on_its_way)
+            self._prepared = (batch, pack(batch.payloads)) if batch.payloads else None
+        except OSError:
+            self._prepared = None
 
     def _send_overflow(self) -> bool:
         """The disk has no room: what is in memory is sent from there."""
@@ -147,9 +166,11 @@ class Sender:
         self._overflow.forget(payloads)
         return True
 
-    def _deliver(self, payloads: list[bytes]) -> Delivery | None:
+    def _deliver(
+        self, payloads: list[bytes], packed: bytes | None = None, meanwhile: Callable[[], None] | None = None
+    ) -> Delivery | None:
         try:
-            delivery = deliver(self._transport, payloads)
+            delivery = deliver(self._transport, payloads, packed, meanwhile)
         except Postponed as reason:
             self._back_off(reason)
             return None

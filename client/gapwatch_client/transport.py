@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -43,6 +44,12 @@ class Answer:
         return f"{self.status}: {detail}"
 
 
+def pack(payloads: list[bytes]) -> bytes:
+    """As the body of a request: a line each, in one gzip member. The fastest level saves three quarters."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    return packer.compress(b"\n".join(payloads)) + packer.flush()
+
+
 class Transport:
     def __init__(self, url: str, key: str, timeout_s: float = ANSWER_WITHIN_S) -> None:
         parts = urlsplit(url)
@@ -64,21 +71,19 @@ class Transport:
             "User-Agent": f"gapwatch-client/{VERSION}",
         }
 
-    def post(self, payloads: list[bytes]) -> Answer:
-        """Send a batch and read the answer, or Unreachable."""
-        packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-        body = packer.compress(b"\n".join(payloads)) + packer.flush()
+    def post(self, body: bytes, meanwhile: Callable[[], None] | None = None) -> Answer:
+        """Send a packed batch and read the answer, or Unreachable. `meanwhile` runs while the server works."""
         # A kept connection may have been closed by the server meanwhile. That says nothing about the server.
         for is_last in (self._connection is None, True):
             try:
-                return self._exchange(body)
+                return self._exchange(body, meanwhile)
             except (OSError, HTTPException) as error:
                 self.close()
                 if is_last or isinstance(error, socket.timeout):
                     raise Unreachable(f"{type(error).__name__}: {error}") from error
         raise AssertionError("the last attempt answers or raises")
 
-    def _exchange(self, body: bytes) -> Answer:
+    def _exchange(self, body: bytes, meanwhile: Callable[[], None] | None) -> Answer:
         if self._connection is None:
             self._connection, self._before_path, self._for_proxy = connect(
                 self._scheme, self._host, self._port, self._timeout_s
@@ -86,6 +91,8 @@ class Transport:
         sent_at = datetime.now(timezone.utc).isoformat()
         headers = self._headers | self._for_proxy | {"Gapwatch-Sent-At": sent_at}
         self._connection.request("POST", self._before_path + self._path, body, headers)
+        if meanwhile is not None:
+            meanwhile()
         response = self._connection.getresponse()
         content = response.read(_LARGEST_ANSWER)
         if response.will_close:

@@ -7,6 +7,7 @@ import pytest
 from client.network import Proxy, ScriptedServer
 from gapwatch_client import Gapwatch, sender
 from gapwatch_client.proxies import connect
+from gapwatch_client.transport import Transport
 
 from parts import wait_until
 
@@ -197,3 +198,25 @@ def test_https_goes_through_a_proxy_as_a_tunnel(monkeypatch):
     assert connection._tunnel_host == "gapwatch.example.com"
     connection, _, _ = connect("https", "inside.plant", 8443, 1.0)
     assert (connection.host, connection.port, connection._tunnel_host) == ("inside.plant", 8443, None)
+
+
+@pytest.mark.parametrize("trouble", ["an answer of 500", "an error of our own"])
+def test_a_batch_without_an_answer_is_not_overtaken_by_the_one_behind_it(tmp_path, monkeypatch, trouble):
+    """The next one is prepared by then; noting it as sent would note the earlier one too."""
+    with Gapwatch("http://127.0.0.1:9", "gw_test", tmp_path, **REAL) as away:
+        episodes = [away.episode() for _ in range(2500)]
+        for ep in episodes:
+            ep.end()
+    post, first = Transport.post, [trouble == "an error of our own"]
+
+    def failing_once(self, body, meanwhile=None):
+        answer = post(self, body, meanwhile)
+        if first.pop() if first else False:
+            raise RuntimeError("something nobody thought of")
+        return answer
+
+    monkeypatch.setattr(Transport, "post", failing_once)
+    with ScriptedServer([(500, {}, {})]) as server, Gapwatch(server.url, "gw_test", tmp_path, linger_s=0) as gw:
+        assert gw.flush(20)
+    arrived = [record["id"] for request in server.requests[1:] for record in request.records]
+    assert sorted(arrived) == sorted(ep.id for ep in episodes)

@@ -95,6 +95,26 @@ def test_a_segment_that_is_still_written_is_sent_but_not_removed(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_batch_is_prepared_behind_the_one_that_is_on_its_way_and_neither_is_dropped(tmp_path):
+    spool, backlog = Spool(tmp_path, segment_bytes=400), Backlog(tmp_path)
+    for number in range(30):
+        spool.append("real", b'{"id": "%02d"}' % number)
+    spool.append("sim", b'{"id": "sim"}')
+    spool.close()
+    first = backlog.gather(most=12)
+    second = backlog.gather(most=12, after=first)
+    assert backlog.drop_oldest(0) == {"sim": 1}
+    spool.append("real", b'{"id": "30"}')
+    backlog.settle(first)
+    third = backlog.gather(most=12, after=second)
+    backlog.settle(second)
+    backlog.settle(third)
+    told = [json.loads(p)["id"] for batch in (first, second, third) for p in batch.payloads]
+    assert told == [f"{number:02d}" for number in range(31)]
+    assert backlog.pending_bytes() == 0
+    spool.close()
+
+
 def test_real_episodes_go_first_and_sim_ones_are_dropped_first_the_oldest_before(tmp_path):
     spool = Spool(tmp_path, segment_bytes=1000)
     for number in range(40):
