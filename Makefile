@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check faults fuzz bench-client bench-ingest bench-query bench-attribution lock clean
+.PHONY: demo test check faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -36,6 +36,9 @@ bench-client: .venv/installed-dev
 
 bench-ingest: .venv/installed-dev
 	@$(BIN)/python -m bench.ingest $(ARGS)
+
+bench-drift: .venv/installed-dev
+	@$(BIN)/python -m bench.drift $(ARGS)
 
 # Needs the network; everything else works without once installed.
 lock: .venv/bin/python
