@@ -80,3 +80,30 @@ def test_a_flood_of_names_is_not_remembered_for_ever():
 
 def test_categories_are_found_by_id():
     assert BY_ID["visual"].name == "Visual"
+
+
+@pytest.mark.parametrize(
+    ("signal", "is_symptom"),
+    [
+        ("slip_mm", True),
+        ("peak_force_n", True),
+        ("tracking.rmse.rad", True),
+        ("ood_score", True),
+        ("detection_confidence", True),
+        ("image_brightness", False),
+        ("loop_latency_ms_p95", False),
+        ("object_mass_kg", False),
+        ("calibration_residual_mm", False),
+        ("contract_fields_differing", False),
+        ("bus_voltage_v", False),
+    ],
+)
+def test_what_came_of_a_cause_is_told_from_what_was_met(signal, is_symptom):
+    assert Taxonomy().is_symptom(signal) is is_symptom
+
+
+def test_a_flood_of_signals_is_not_remembered_for_ever_either():
+    taxonomy = Taxonomy()
+    for number in range(10_001):
+        taxonomy.is_symptom(f"x{number}")
+    assert len(taxonomy._symptoms) <= 10_000
