@@ -23,7 +23,7 @@ FOLD_LOCK = 4711
 _COLUMNS = """
     e.domain, e.policy_id, e.task_id, CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END,
     floor(extract(epoch FROM e.started_at) / 3600)::bigint * 3600, e.robot_id, e.site_id, e.stage,
-    e.condition_set_id, e.number_names_id, e.numbers, e.outcome, e.failure_phase, e.failure_labels,
+    e.condition_set_id, e.number_names_id, array_send(e.numbers), e.outcome, e.failure_phase, e.failure_labels,
     e.failure_category, e.session, e.contract_id, e.duration_s, e.reward, e.signal_names_id, array_send(e.signals),
     e.metric_names_id, array_send(e.metrics)
 """

@@ -1,9 +1,10 @@
-"""Episodes into sums: one pass for what is counted, matrices for what is measured. Pure."""
+"""Episodes into sums: columns for what is counted, matrices for what is measured. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import compress, pairwise
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums
 from gapwatch.tally.values import ValueSum
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
+JUDGED = ("success", "failure")
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
 _HEADER = 20
 _ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
@@ -38,7 +40,7 @@ class Row(NamedTuple):
     stage: str | None
     condition_set_id: int | None
     number_names_id: int | None
-    numbers: list[float] | None
+    numbers: bytes | None
     outcome: str
     phase: str | None
     labels: list[str] | None
@@ -62,43 +64,87 @@ class Names(NamedTuple):
     pooled: Mapping[tuple[int, int], frozenset[str]]
 
 
-def aggregate(rows: Iterable[tuple[Any, ...]], names: Names) -> Sums:
+def aggregate(rows: Sequence[tuple[Any, ...]], names: Names) -> Sums:
     """The sums of rows in the order of `Row`; a row with sign −1 is taken away."""
-    sums = Sums()
-    cells = _Cells(names)
-    measured = _Measured()
-    hours, counted, failures = sums.hours, sums.cells, sums.failures
-    sessions, contracts = sums.sessions, sums.contracts
-    for row in rows:
-        (sign, domain, policy, task, source, hour, robot, site, stage, condition_set, number_names, numbers,
-         outcome, phase, labels, category, session, contract, *_) = row  # fmt: skip
-        scope: Scope = (domain, policy, task, source)
-        day = hour - hour % DAY_S
-        place = PLACE[outcome]
-        key = (scope, hour)
-        if key not in hours:
-            hours[key] = [0, 0, 0, 0]
-        hours[key][place] += sign
-        cell = cells.content(policy, task, robot, site, stage, condition_set, number_names, numbers)
-        in_cell = (scope, day, cell)
-        if in_cell not in counted:
-            counted[in_cell] = [0, 0, 0, 0]
-        counted[in_cell][place] += sign
-        owner = (scope, day, contract or 0)
-        contracts[owner] = contracts.get(owner, 0) + sign
-        if place > 1:
-            continue
-        if place == 1:
-            said = (scope, day, cell, (phase, tuple(sorted(set(labels or ()))), category))
-            failures[said] = failures.get(said, 0) + sign
-        if session is not None:
-            sitting = (scope, day, session)
-            if sitting not in sessions:
-                sessions[sitting] = [0, 0]
-            sessions[sitting][place] += sign
-        measured.take(sign, scope, day, outcome, row)
-    measured.add_to(sums, names)
+    sums = _tally([row for row in rows if row[0] > 0], names)
+    gone = [row for row in rows if row[0] < 0]
+    if gone:
+        sums.add(_tally(gone, names), -1)
     return sums
+
+
+def _tally(rows: Sequence[tuple[Any, ...]], names: Names) -> Sums:
+    """Columns, not rows: `Counter` goes through a zip of columns without a step of Python for each episode."""
+    sums = Sums()
+    if not rows:
+        return sums
+    columns: Any = Row._make(zip(*rows, strict=True))
+    scopes = list(zip(columns.domain, columns.policy_id, columns.task_id, columns.source_id, strict=True))
+    days = [hour - hour % DAY_S for hour in columns.hour]
+    for (scope, hour, outcome), count in Counter(zip(scopes, columns.hour, columns.outcome, strict=True)).items():
+        sums.hours.setdefault((scope, hour), [0, 0, 0, 0])[PLACE[outcome]] += count
+    cells = _Cells(names)
+    places = list(zip(scopes, days, columns.robot_id, columns.site_id, columns.stage, columns.condition_set_id,
+                      columns.number_names_id, columns.numbers, strict=True))  # fmt: skip
+    for ((scope, day, *refers), outcome), count in Counter(zip(places, columns.outcome, strict=True)).items():
+        cell = cells.content(scope, *refers)
+        sums.cells.setdefault((scope, day, cell), [0, 0, 0, 0])[PLACE[outcome]] += count
+    for (scope, day, contract), count in Counter(zip(scopes, days, columns.contract_id, strict=True)).items():
+        sums.contracts[scope, day, contract or 0] = count
+    _count_failures(sums, columns, places, cells)
+    _count_sessions(sums, columns, scopes, days)
+    _count_values(sums, columns, scopes, days, names)
+    return sums
+
+
+def _count_failures(sums: Sums, columns: Any, places: Sequence[tuple[Any, ...]], cells: _Cells) -> None:
+    failed = [outcome == "failure" for outcome in columns.outcome]
+    said = zip(
+        compress(places, failed),
+        compress(columns.phase, failed),
+        (tuple(labels) if labels else () for labels in compress(columns.labels, failed)),
+        compress(columns.category, failed),
+        strict=True,
+    )
+    for ((scope, day, *refers), phase, labels, category), count in Counter(said).items():
+        key = (scope, day, cells.content(scope, *refers), (phase, tuple(sorted(set(labels))), category))
+        sums.failures[key] = sums.failures.get(key, 0) + count
+
+
+def _count_sessions(sums: Sums, columns: Any, scopes: Sequence[Scope], days: Sequence[int]) -> None:
+    found = Counter(zip(scopes, days, columns.session, columns.outcome, strict=True))
+    for (scope, day, session, outcome), count in found.items():
+        if session is not None and outcome in JUDGED:
+            sums.sessions.setdefault((scope, day, session), [0, 0])[PLACE[outcome]] += count
+
+
+def _count_values(sums: Sums, columns: Any, scopes: Sequence[Scope], days: Sequence[int], names: Names) -> None:
+    """Moments and bins of successes and failures: by set of names, so that each set is one matrix."""
+    keys = list(zip(scopes, days, columns.outcome, strict=True))
+    groups = dict.fromkeys(keys)
+    place = {key: number for number, key in enumerate(groups)}
+    group = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys))
+    judged = np.array([outcome in JUDGED for outcome in columns.outcome])
+    ordered = list(groups)
+    for name in ("duration_s", "reward"):
+        given = np.array(getattr(columns, name), dtype=float)  # None becomes NaN, which no episode has
+        wanted = judged & ~np.isnan(given)
+        if wanted.any():
+            _measure(sums, ordered, "metric", (name,), group[wanted], given[wanted][:, None])
+    for kind, numbers, packed in (
+        ("signal", columns.signal_names_id, columns.signals),
+        ("metric", columns.metric_names_id, columns.metrics),
+    ):
+        for number in set(numbers) - {None}:
+            mine = np.array([each == number for each in numbers]) & judged
+            if not mine.any():
+                continue
+            labels = names.name_sets[number]
+            # A sender's own metric of that name would be counted beside the record's field.
+            taken = {"duration_s", "reward"} if kind == "metric" else set()
+            matrix = _unpack(list(compress(packed, mine.tolist())), len(labels))
+            kept = [column for column, label in enumerate(labels) if label not in taken]
+            _measure(sums, ordered, kind, [labels[column] for column in kept], group[mine], matrix[:, kept])
 
 
 class _Cells:
@@ -111,23 +157,22 @@ class _Cells:
 
     def content(
         self,
-        policy: int,
-        task: int,
+        scope: Scope,
         robot: int | None,
         site: int | None,
         stage: str | None,
         condition_set: int | None,
         number_names: int | None,
-        numbers: Sequence[float] | None,
+        numbers: bytes | None,
     ) -> CellContent:
-        levels = tuple(level_of(number) for number in numbers) if numbers else ()
-        pooled = self._names.pooled.get((policy, task), _NOTHING)
-        key = (pooled, robot, site, stage, condition_set, number_names, levels)
+        pooled = self._names.pooled.get((scope[1], scope[2]), _NOTHING)
+        key = (pooled, robot, site, stage, condition_set, number_names, numbers)
         content = self._found.get(key)
         if content is None:
             pairs = list(self._set(condition_set)) if condition_set is not None else []
-            if number_names is not None:
-                pairs += zip(self._names.name_sets[number_names], levels, strict=True)
+            if number_names is not None and numbers is not None:
+                labels = self._names.name_sets[number_names]
+                pairs += zip(labels, map(level_of, _unpack([numbers], len(labels))[0].tolist()), strict=True)
             kept = tuple(sorted(pair for pair in pairs if pair[0] not in pooled))
             content = self._found[key] = (robot, site, stage, kept)
         return content
@@ -137,48 +182,6 @@ class _Cells:
             levels = self._names.condition_sets[number].items()
             self._levels[number] = tuple((name, level_of(value)) for name, value in levels)
         return self._levels[number]
-
-
-class _Measured:
-    """Numbers waiting to become moments and bins: by set of names, so that each set is one matrix."""
-
-    def __init__(self) -> None:
-        self._groups: dict[tuple[Scope, int, str], int] = {}
-        self._plain: dict[str, tuple[list[int], list[int], list[float]]] = {
-            "duration_s": ([], [], []),
-            "reward": ([], [], []),
-        }
-        self._arrays: dict[tuple[str, int], tuple[list[int], list[int], list[bytes]]] = {}
-
-    def take(self, sign: int, scope: Scope, day: int, outcome: str, row: Sequence[Any]) -> None:
-        duration, reward, signal_names, signals, metric_names, metrics = row[18:24]
-        group = self._groups.setdefault((scope, day, outcome), len(self._groups))
-        for name, value in (("duration_s", duration), ("reward", reward)):
-            if value is not None:
-                groups, signs, values = self._plain[name]
-                groups.append(group)
-                signs.append(sign)
-                values.append(value)
-        for kind, number, packed in (("signal", signal_names, signals), ("metric", metric_names, metrics)):
-            if number is not None and packed is not None:
-                groups, signs, blobs = self._arrays.setdefault((kind, number), ([], [], []))
-                groups.append(group)
-                signs.append(sign)
-                blobs.append(packed)
-
-    def add_to(self, sums: Sums, names: Names) -> None:
-        places = list(self._groups)
-        for name, (groups, signs, values) in self._plain.items():
-            if values:
-                matrix = np.array(values, dtype=float)[:, None]
-                _measure(sums, places, "metric", (name,), groups, signs, matrix)
-        for (kind, number), (groups, signs, blobs) in self._arrays.items():
-            labels = names.name_sets[number]
-            # A sender's own metric of that name would be counted beside the record's field.
-            taken = {"duration_s", "reward"} if kind == "metric" else set()
-            matrix = _unpack(blobs, len(labels))
-            kept = [place for place, label in enumerate(labels) if label not in taken]
-            _measure(sums, places, kind, [labels[i] for i in kept], groups, signs, matrix[:, kept])
 
 
 def _unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
@@ -193,28 +196,23 @@ def _measure(
     places: Sequence[tuple[Scope, int, str]],
     kind: str,
     names: Sequence[str],
-    groups: Sequence[int],
-    signs: Sequence[int],
+    group: NDArray[np.int64],
     matrix: NDArray[np.float64],
 ) -> None:
     """Add moments and bins of every (group, column) at once: few large steps instead of many small ones."""
-    order = np.argsort(groups, kind="stable")
-    group, sign, matrix = np.asarray(groups)[order], np.asarray(signs)[order], matrix[order]
+    order = np.argsort(group, kind="stable")
+    group, matrix = group[order], matrix[order]
     edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
-    plus = bool((sign > 0).all())
     for column, name in enumerate(names):
         steps = whole_steps(matrix[:, column])
-        weighted = steps if plus else [s * w for s, w in zip(steps, sign.tolist(), strict=True)]
         for start, end in pairwise(edges):
             scope, day, outcome = places[group[start]]
-            named = sums.values.setdefault((scope, day, kind, outcome), {})
-            value = named.get(name)
-            if value is None:
-                value = named[name] = ValueSum()
-            value.n += int(sign[start:end].sum())
-            value.total += sum(weighted[start:end])
-            value.total_sq += sum(map(mul, weighted[start:end], steps[start:end]))
-    _count_bins(sums, places, kind, names, group, sign, matrix)
+            value = _value(sums, scope, day, kind, outcome, name)
+            part = steps[start:end]
+            value.n += end - start
+            value.total += sum(part)
+            value.total_sq += sum(map(mul, part, part))
+    _count_bins(sums, places, kind, names, group, matrix)
 
 
 def _count_bins(
@@ -223,15 +221,12 @@ def _count_bins(
     kind: str,
     names: Sequence[str],
     group: NDArray[np.int64],
-    sign: NDArray[np.int64],
     matrix: NDArray[np.float64],
 ) -> None:
     side, index = signed_bins(matrix)
     column = np.arange(len(names))[None, :]
     key = ((group[:, None] * len(names) + column) * 3 + side + 1) * _SPAN + index + _SPAN // 2
-    found, place = np.unique(key, return_inverse=True)
-    weights = np.broadcast_to(sign[:, None], key.shape).ravel()
-    counts = np.bincount(place.ravel(), weights=weights, minlength=found.size)
+    found, counts = np.unique(key, return_counts=True)
     for code, count in zip(found.tolist(), counts.tolist(), strict=True):
         rest, shifted = divmod(code, _SPAN)
         rest, which = divmod(rest, 3)
@@ -239,7 +234,15 @@ def _count_bins(
         scope, day, outcome = places[number]
         value = sums.values[scope, day, kind, outcome][names[name]]
         if which == 1:
-            value.zero += int(count)
+            value.zero += count
         else:
             bins = value.bins if which == 2 else value.negative  # noqa: PLR2004
-            bins[shifted - _SPAN // 2] = bins.get(shifted - _SPAN // 2, 0) + int(count)
+            bins[shifted - _SPAN // 2] = bins.get(shifted - _SPAN // 2, 0) + count
+
+
+def _value(sums: Sums, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:
+    named = sums.values.setdefault((scope, day, kind, outcome), {})
+    found = named.get(name)
+    if found is None:
+        found = named[name] = ValueSum()
+    return found
