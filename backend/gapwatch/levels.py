@@ -6,6 +6,7 @@ Bins do not depend on the data, so folding in any order gives the same cells.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from math import floor, log10
 
 # A condition that an episode does not name has this level: missing is a level of its own.
@@ -40,7 +41,7 @@ def bounds(size: float) -> tuple[float, float]:
     power = floor(log10(size))
     for exponent in (power - 1, power, power + 1):
         edges = [float(f"{step}e{exponent}") for step in _STEPS]
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             if low <= size < high:
                 return low, high
     return size, size  # below the smallest normal double, where powers of ten run together
