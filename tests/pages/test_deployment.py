@@ -61,9 +61,7 @@ def islands(page: str) -> dict[str, dict]:
 def test_the_page_answers_the_four_questions_in_words(engineer):
     page = engineer.get("/deployments/berlin-line-3").text
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    assert re.search(
-        r"In reality it succeeds \d\d\.\d % of the time \(\d+ of 120, \d\d\.\d to \d\d\.\d\)", words
-    )
+    assert re.search(r"In reality it succeeds \d\d\.\d % of the time \(\d+ of 120, \d\d\.\d to \d\d\.\d\)", words)
     assert re.search(r"It loses \d\d\.\d points \(\d+\.\d to \d\d\.\d\) , most of it to contact dynamics", words)
     for question in ("How much is lost", "Why", "Is it getting worse", "Who knows"):
         assert f"<dt>{question}</dt>" in page

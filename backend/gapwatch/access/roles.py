@@ -15,4 +15,4 @@ WHAT_ROLES_DO = {
 
 
 def allows(held: str, needed: Role) -> bool:
-    return held in ROLES and ROLES.index(held) >= ROLES.index(needed)  # type: ignore[arg-type]
+    return held in ROLES and ROLES.index(held) >= ROLES.index(needed)
