@@ -1,6 +1,7 @@
 """The watch: one transaction from folded episodes to alerts, in the order of arrival, each episode once."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from alerts.stage import START
@@ -201,6 +202,20 @@ def test_signals_alone_are_recorded_and_page_nobody(stage):
     assert "signal-drift" in {reason["rule"] for reason in page["reasons"]}
 
 
+def test_a_signal_that_is_still_odd_does_not_keep_a_page_open(stage):
+    stage.add_channel()
+    stage.fall()
+    stage.send()
+    stage.run(
+        "INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity)"
+        " VALUES (1, 1, 'signal-drift', 'drift', 'signal:force', 'firing', 'info')"
+    )
+    stage.recover()
+    stage.send()
+    assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve"]
+    assert stage.alerts()["signal-drift signal:force"] == "firing"
+
+
 def test_a_dry_run_records_and_tells_nobody(stage):
     stage.add_channel()
     stage.only("success-drift", "drift", dry_run=True)
@@ -282,6 +297,46 @@ def test_a_new_policy_version_is_named_as_what_changed(stage):
     stage.send()
     [page] = stage.receiver.webhooks()
     assert page["changes"][0]["title"] == "bin-pick 1.5.0 first seen"
+
+
+def ledger_of(monkeypatch, *parts):
+    """The ledger's answer, played: what it computes is tested where it is made."""
+    monkeypatch.setattr("gapwatch.alerts.categories.answer_ledger", lambda _: SimpleNamespace(categories=parts))
+
+
+def test_a_category_that_costs_too_much_is_named_and_ends_with_the_drop(stage, monkeypatch):
+    part = SimpleNamespace(category="visual", contribution=0.3, interval=(0.1, 0.5))
+    ledger_of(
+        monkeypatch, part, SimpleNamespace(category="latency_timing", contribution=0.2, interval=(-0.1, 0.5))
+    )
+    stage.run(
+        "INSERT INTO simulators (project_id, name, version) VALUES (1, 'mujoco', '3');"
+        "INSERT INTO rollup_counts (project_id, domain, source_id, policy_id, task_id, tier, bucket_at, successes,"
+        " failures, aborted, abandoned) VALUES (1, 'sim', 1, 1, 1, 'month', '2026-11-01', 950, 50, 0, 0)"
+    )
+    stage.add_channel()
+    stage.happen(0.95, 300)
+    stage.happen(0.1, 60)
+    assert stage.alerts()["gap-category visual"] == "firing"
+    assert "gap-category latency_timing" not in stage.alerts()
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert page["category"]["category"] == "visual"
+    assert "gap-category" in {reason["rule"] for reason in page["reasons"]}
+    stage.recover()
+    assert stage.alerts()["gap-category visual"] == "resolved"
+
+
+def test_a_ledger_that_fails_does_not_keep_back_the_page(stage, monkeypatch):
+    def broken(_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gapwatch.alerts.categories.answer_ledger", broken)
+    stage.add_channel()
+    stage.fall()
+    stage.send()
+    [page] = stage.receiver.webhooks()
+    assert page["category"] is None
 
 
 def test_a_person_who_resolves_too_early_is_told_again(stage):

@@ -92,6 +92,10 @@ def test_a_match_needs_every_field_and_one_of_each_list():
     assert Match().fits({})
 
 
+def test_one_word_stands_for_a_list_of_one():
+    assert Match.model_validate({"site": "ber*"}).site == ["ber*"]
+
+
 def test_a_long_glob_against_a_long_word_is_quick():
     """A hundred stars would take a backtracking matcher for ever."""
     assert not Match(deployment=["*a" * 90]).fits({"deployment": "a" * 60 + "b"})

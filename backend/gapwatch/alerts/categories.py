@@ -56,13 +56,13 @@ def judge_categories(
     for ever; the category only says where it lies.
     """
     mine = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
-    if not mine or before // ASKED_EVERY == after // ASKED_EVERY:
-        return
     open_ = alerting.open_alerts(connection, place.project_id, place.deployment_id)
     has_drop = any(one.kind == "drop" and one.state != "pending" for one in open_)
+    is_time = before // ASKED_EVERY != after // ASKED_EVERY
     for rule, params in mine:
         told = {one.series for one in open_ if one.rule == rule.name}
-        if not told and not has_drop:
+        # Without a drop there is nothing left to explain, and it need not be asked.
+        if (has_drop and not is_time) or not (has_drop or told):
             continue
         parts = []
         if has_drop and after >= params.min_episodes:

@@ -25,13 +25,12 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
     held back may go out.
     """
     project_id, deployment_id = place.project_id, place.deployment_id
+    alerting.close_if_over(connection, project_id, deployment_id, {"resolved_by": alerting.SERVICE})
     shown = [one for one in alerting.open_alerts(connection, project_id, deployment_id) if _counts(one)]
     if not shown:
-        alerting.close_if_over(connection, project_id, deployment_id, {"resolved_by": alerting.SERVICE})
         return
     severity = worst([one.severity for one in shown])
     incident = alerting.join_incident(connection, project_id, deployment_id, shown, severity)
-    # The most severe that ever fired is what people were told of; it does not get less by a part that ended.
     by_name = {rule.name: rule for rule in rules}
     heard = [one for one in shown if not _is_silenced(connection, place, one)]
     now = watching.now(connection)

@@ -263,13 +263,20 @@ def join_incident(
 
 
 def close_if_over(connection: Connection, project_id: int, deployment_id: int, told: Mapping[str, Any]) -> bool:
-    """Resolve the incident of a deployment when none of its alerts is open; whether it was."""
+    """Resolve the incident of a deployment when none of its alerts is open; whether it was.
+
+    Something that is merely worth knowing does not keep open what people were told of as a warning.
+    """
     incident = open_incident(connection, project_id, deployment_id)
     if incident is None:
         return False
-    still = any(one.incident_id == incident.id for one in open_alerts(connection, project_id, deployment_id))
-    if still:
+    left = [one for one in open_alerts(connection, project_id, deployment_id) if one.incident_id == incident.id]
+    if any(one.severity != "info" or incident.paged_severity in {None, "info"} for one in left):
         return False
+    connection.execute(
+        text("UPDATE alerts SET incident_id = NULL WHERE project_id = :p AND id = ANY(:ids)"),
+        {"p": project_id, "ids": [one.id for one in left]},
+    )
     connection.execute(
         text("""
         UPDATE incidents SET state = 'resolved', resolved_at = now(), page_at = NULL

@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Globs = Annotated[list[Glob], "one of these"]
+Globs = Annotated[list[Glob], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
 
 
 class Match(BaseModel):
-    """Every field that is given must fit; a list fits when one of its entries does. `*` stands for anything."""
+    """Every field that is given must fit; of several words one. `*` stands for anything."""
 
     model_config = ConfigDict(extra="forbid")
 
-    deployment: list[Glob] = []
-    policy: list[Glob] = []
-    task: list[Glob] = []
-    site: list[Glob] = []
-    stage: list[Glob] = []
-    rule: list[Glob] = []
-    severity: list[Glob] = []
+    deployment: Globs = []
+    policy: Globs = []
+    task: Globs = []
+    site: Globs = []
+    stage: Globs = []
+    rule: Globs = []
+    severity: Globs = []
 
     def fits(self, words: Mapping[str, str | None]) -> bool:
         """`words` are what is known of the subject; a field that is asked for and not known does not fit."""

@@ -47,7 +47,7 @@ class DriftParams(Params):
     clear_arl: Run = 500
     margin: Annotated[float, Field(ge=0, le=0.5)] = 0.01
     learn_episodes: Annotated[int, Field(ge=20, le=10_000)] | None = None
-    clear_episodes: Annotated[int, Field(ge=10, le=10_000)] = 100
+    clear_episodes: Annotated[int, Field(ge=10, le=10_000)] = 60
 
     @model_validator(mode="after")
     def _method_fits_series(self) -> DriftParams:
