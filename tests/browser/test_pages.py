@@ -1,75 +1,184 @@
-"""Pages in a real browser: no console error, no policy violation, no request to anywhere else."""
+"""Every page in a real browser, wide and narrow, light and dark, full of what a hostile robot would send."""
 
-import shutil
+import json
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-from parts import episode, wait_until
+AXE = Path(find_spec("axe_playwright_python").origin).parent / "axe.min.js"
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=["light", "dark"])
-def scheme(request):
-    return request.param
+PAGES = {
+    "fleet": "/",
+    "deployment": "/deployments/hostile%3Cb%3E",
+    "filtered": "/deployments/hostile%3Cb%3E?since=2026-10-10T00:00:00Z&condition=lighting:dim",
+    "episodes": "/episodes",
+    "behind": "/episodes?deployment=hostile%3Cb%3E&evidence=contact_dynamics",
+    "episode": "/episodes/{failed}",
+    "compare": "/compare?deployment=hostile%3Cb%3E&deployment=hostile%3Cb%3E",
+    "trust": "/compare/simulators",
+    "alerts": "/alerts?state=all",
+    "alert": "/alerts/{alert}",
+    "rules": "/settings/rules?edit=success-drift",
+    "channels": "/settings/channels?kind=email",
+    "silences": "/settings/silences",
+    "keys": "/settings/keys",
+    "members": "/settings/members",
+    "taxonomy": "/settings/taxonomy",
+    "baselines": "/settings/baselines",
+    "quarantine": "/settings/quarantine",
+    "projects": "/projects",
+    "account": "/account",
+    "absent": "/deployments/no-such",
+}
+HAVE_FIGURES = {"deployment", "filtered", "compare", "trust", "alert"}
 
 
-@pytest.fixture(params=[1440, 390])
-def page(request, chromium, scheme, service):
-    """A tab that fails the test on any complaint or on any request to another host."""
-    context = chromium.new_context(
-        viewport={"width": request.param, "height": 900}, color_scheme=scheme, base_url=service.url
-    )
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: message.type in {"error", "warning"} and complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on(
-        "request",
-        lambda sent: sent.url.startswith((service.url, "data:")) or complaints.append(f"request to {sent.url}"),
-    )
-    yield page
-    context.close()
+def sideways(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+
+
+def draw_all(page) -> None:
+    """Figures are drawn when they come near: look at each."""
+    figures = page.locator("[data-chart]")
+    assert figures.count() > 0
+    for place in range(figures.count()):
+        figure = figures.nth(place)
+        figure.scroll_into_view_if_needed()
+        name = figure.get_attribute("data-chart")
+        page.wait_for_selector(f"[data-chart={name}][data-state=drawn]")
+
+
+def axe_violations(page) -> list[str]:
+    """What axe finds, one line each. The policy of the page does not bind the debugger."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_page_is_quiet_fits_and_is_accessible(open_tab, hostile, width, scheme):
+    page = open_tab(hostile.admin, width, scheme)
+    faults = []
+    for name, address in PAGES.items():
+        page.goto(address.format(failed=hostile.failed, alert=hostile.alert))
+        if name in HAVE_FIGURES:
+            draw_all(page)
+        if sideways(page):
+            faults.append(f"{name} scrolls sideways")
+        faults += [f"{name}: {one}" for one in axe_violations(page)]
+        if page.locator("h1").count() != 1:
+            faults.append(f"{name} has {page.locator('h1').count()} h1")
+    assert not faults, "\n".join(faults)
+
+
+def test_names_in_figures_stay_text(open_tab, hostile):
+    page = open_tab(hostile.admin)
+    page.goto(PAGES["deployment"])
+    draw_all(page)
+    drawn = page.locator("[data-chart=fig-conditions]").inner_text()
+    assert "<img src=x" in drawn
+    assert page.locator("[data-chart] a, [data-chart] img, [data-chart] b").count() == 0
+
+
+def test_the_report_opens_from_a_disk_without_a_network(open_tab, hostile, chromium, tmp_path):
+    page = open_tab(hostile.admin)
+    text = page.request.get(f"{PAGES['deployment']}?format=report").text()
+    file = tmp_path / "report.html"
+    file.write_text(text)
+    context = chromium.new_context(offline=True)
+    report = context.new_page()
+    complaints = []
+    report.on("console", lambda message: message.type == "error" and complaints.append(message.text))
+    report.on("pageerror", lambda error: complaints.append(str(error)))
+    report.add_init_script("window.shout = (n) => console.error('payload ' + n + ' ran');")
+    report.goto(file.as_uri())
+    report.wait_for_selector("[data-chart=fig-ledger][data-state=drawn]")
+    assert report.locator("h1").inner_text() == "hostile<b>"
     assert complaints == []
+    context.close()
 
 
-def has_no_sideways_scroll(page) -> bool:
-    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+def test_a_figure_can_be_saved_as_pixels_and_as_vectors(open_tab, hostile):
+    page = open_tab(hostile.admin)
+    page.goto(PAGES["deployment"])
+    page.wait_for_selector("[data-chart=fig-ledger][data-state=drawn]")
+    for kind, start in {"png": b"\x89PNG", "svg": b"<svg"}.items():
+        with page.expect_download() as download:
+            page.click(f"button[data-figure=fig-ledger][data-format={kind}]")
+        assert download.value.suggested_filename == f"ledger.{kind}"
+        assert download.value.path().read_bytes().startswith(start)
 
 
-def test_signing_in_leads_to_the_fleet(page, person, project):
-    with project.client() as client:
-        client.post("/episodes", json=episode()).raise_for_status()
-    wait_until(
-        lambda: project.value("SELECT count(*) FROM rollup_counts WHERE project_id = :p"), what="the counts"
-    )
-    page.goto("/")
-    assert page.title() == "Sign in · Gapwatch"
-    assert has_no_sideways_scroll(page)
-    page.fill("input[name=email]", person["email"])
-    page.fill("input[name=password]", person["password"])
-    page.click("button[type=submit]")
-    page.wait_for_url("**/")
-    assert page.title() == "Fleet · Gapwatch"
-    assert page.get_by_text("berlin-line-3").is_visible()
-    assert has_no_sideways_scroll(page)
+def test_plotly_comes_compressed_and_only_to_pages_with_figures(open_tab, hostile):
+    page = open_tab(hostile.admin)
+    asked = []
+    page.on("response", lambda answer: "plotly" in answer.url and asked.append(answer))
+    page.goto("/episodes")
+    assert asked == []
+    page.goto(PAGES["deployment"])
+    page.wait_for_selector("[data-chart][data-state=drawn]")
+    [answer] = asked
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+    assert int(answer.headers["content-length"]) < 1_600_000
+
+
+def test_the_theme_button_goes_through_system_light_and_dark_and_is_remembered(open_tab, hostile):
+    page = open_tab(hostile.admin)
+    button = page.locator("[data-theme-button]")
+    seen = []
+    for _ in range(3):
+        button.click()
+        seen.append(page.evaluate("document.documentElement.dataset.theme ?? 'system'"))
+    assert seen == ["light", "dark", "system"]
+    button.click()
+    button.click()
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+
+
+def test_times_are_local_with_utc_on_hover(chromium, service, hostile):
+    context = chromium.new_context(base_url=service.url, timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    page.goto("/sign-in")
+    page.fill("input[name=email]", hostile.admin["email"])
+    page.fill("input[name=password]", hostile.admin["password"])
+    page.click("main button[type=submit]")
+    page.goto(f"/episodes/{hostile.failed}")
+    time = page.locator("time[data-time]").first
+    assert time.get_attribute("title").endswith("10:00:00 UTC")
+    assert time.inner_text().endswith("19:00")
+    assert "Asia/Tokyo" in page.locator("[data-zone]").inner_text()
+    context.close()
+
+
+def test_pages_work_without_scripts(chromium, service, hostile):
+    context = chromium.new_context(base_url=service.url, java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/sign-in")
+    page.fill("input[name=email]", hostile.admin["email"])
+    page.fill("input[name=password]", hostile.admin["password"])
+    page.click("main button[type=submit]")
+    page.goto(f"{PAGES['deployment']}")
+    assert "In reality it succeeds" in page.locator(".headline").inner_text()
+    page.click("#d-ledger summary")
+    assert page.locator("#d-ledger table").is_visible()
+    page.goto("/episodes")
+    page.select_option("select[name=outcome]", "failure")
+    page.click("form.filters button")
+    assert "outcome=failure" in page.url
+    context.close()
+
+
+def test_figures_are_plain_data(open_tab, hostile):
+    """An island cannot end its own script, whatever the names in it are."""
+    page = open_tab(hostile.admin)
+    page.goto(PAGES["deployment"])
+    islands = page.eval_on_selector_all("script[type='application/json']", "all => all.map((e) => e.textContent)")
+    assert len(islands) > 3
+    assert any("shout(2)" in island for island in islands)
+    for island in islands:
+        json.loads(island)
+        assert "</script" not in island

@@ -117,10 +117,7 @@ class Fleet:
             matching=len(found),
             verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
             worst=min(entries, key=_worst_first, default=None),
-            urgent=sorted(
-                (one for one in alerts.values() if one.state in ("firing", "no_data")),
-                key=lambda one: (SEVERITIES.index(one.severity), one.since),
-            ),
+            urgent=_urgent(entries),
             last_day=fleet.counted_since(visit.transaction, visit.project_id, now - timedelta(hours=24)),
             newest=max(newest.values(), default=None),
             sites=sorted({row.site for row in rows if row.site}),
@@ -135,6 +132,13 @@ class Fleet:
             later=at(number + 1),
         )
         return View("fleet.html", page, 422 if asked.problems else 200)
+
+
+def _urgent(entries: list[FleetEntry]) -> list[AlertEntry]:
+    """What nobody has taken on yet: the most severe first, then the deployment that loses most."""
+    alight = [entry for entry in entries if entry.alert is not None and entry.alert.state in ("firing", "no_data")]
+    alight.sort(key=lambda entry: (SEVERITIES.index(entry.alert.severity), *_worst_first(entry)))  # type: ignore[union-attr]
+    return [entry.alert for entry in alight if entry.alert is not None]
 
 
 def _worst_first(entry: FleetEntry) -> tuple[Any, ...]:

@@ -1,0 +1,172 @@
+"""The main journeys, walked as a person would."""
+
+import json
+import random
+import subprocess
+import time
+
+import pytest
+from people import somebody
+
+from parts import episode, wait_until
+
+SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
+LIVE_WITHIN_MS = 3500
+
+
+def story() -> list[dict]:
+    chance = random.Random(3)
+    records = []
+    for number in range(200):
+        real = number >= 100
+        fails = chance.random() < (0.5 if real else 0.04)
+        records.append(
+            episode(
+                **({} if real else SIM),
+                outcome="failure" if fails else "success",
+                started_at=f"2026-10-{1 + (number % 100) // 4:02}T10:00:00Z",
+                conditions={"lighting": chance.choice(["dim", "bright"])},
+                failure={"phase": "lift", "labels": ["slip"]} if fails else None,
+            )
+        )
+    return records
+
+
+@pytest.fixture
+def told(project):
+    """The project with a deployment that loses half, and its engineer."""
+    with project.client() as client:
+        client.post("/episodes/batch", json=story()).raise_for_status()
+    wait_until(
+        lambda: (
+            project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0
+            and project.rows("SELECT 1 FROM alerts WHERE project_id = :p AND state = 'firing'")
+        ),
+        30,
+        what="the numbers and an alert",
+    )
+    return somebody(project, "engineer")
+
+
+def test_from_signing_in_to_the_worst_bar_to_an_episode_that_moves_the_ledger(open_tab, told):
+    page = open_tab(told)
+    page.click("table.fleet tbody th a")
+    page.wait_for_url("**/deployments/berlin-line-3")
+    assert "most of it to contact dynamics" in page.locator(".headline").inner_text()
+    page.wait_for_selector("[data-chart=fig-ledger][data-state=drawn]")
+    before = page.locator("#fig-ledger").text_content()
+    # The longest bar of the waterfall leads to the episodes behind it.
+    page.locator("[data-chart=fig-ledger] .barlayer .point path").first.click()
+    page.wait_for_url("**/episodes?evidence=contact_dynamics**")
+    assert page.locator("h1").inner_text() == "Episodes behind contact dynamics"
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/episodes/*?**")
+    page.keyboard.press("2")
+    page.keyboard.press("m")
+    page.keyboard.type("glare on the rim")
+    page.keyboard.press("Escape")
+    with page.expect_navigation():
+        page.click("button:has-text('Save'):not([data-save-next])")
+    assert "a person chose visual" in page.locator("main").inner_text()
+    page.goto("/deployments/berlin-line-3")
+    wait_until(
+        lambda: page.locator("#fig-ledger").text_content() != before and "Visual" in page.content(),
+        what="the ledger following",
+    )
+
+
+def test_an_alert_is_opened_and_acknowledged(open_tab, told):
+    page = open_tab(told)
+    assert "on fire" in page.locator(".fire").inner_text()
+    page.click("nav >> text=Alerts")
+    page.locator("table tbody th a").first.click()
+    page.wait_for_url("**/alerts/*")
+    page.fill("form.act textarea[name=comment]", "I am on it. <b>Really</b>")
+    with page.expect_navigation():
+        page.click("button:has-text('Acknowledge')")
+    assert page.locator(".title .state").inner_text() == "acknowledged"
+    assert "I am on it. <b>Really</b>" in page.locator("aside").inner_text()
+    page.goto("/")
+    assert (
+        "on fire" not in page.locator(".fire strong").first.inner_text() or page.locator(".fire .hot").count() == 1
+    )
+
+
+def test_a_key_is_made_and_its_curl_line_brings_an_episode_onto_the_page(open_tab, project, service):
+    page = open_tab(somebody(project, "admin"))
+    assert page.locator("h2").first.inner_text() == "No episodes yet"
+    page.click("main >> text=Settings, Keys")
+    page.fill("input[name=name]", "berlin line 3")
+    page.click("button:has-text('Make the key')")
+    command = page.locator("#made-curl").inner_text()
+    page.goto("/")
+    sent = subprocess.run(["bash", "-c", f"{command} -sS"], capture_output=True, text=True, timeout=20, check=True)
+    assert json.loads(sent.stdout)["status"] == "accepted"
+    # The open page shows it by itself.
+    page.wait_for_selector("table.fleet >> text=berlin-line-3", timeout=8000)
+    page.goto("/settings/keys")
+    assert page.locator(".secret").count() == 0
+
+
+def test_an_open_page_follows_new_data_and_keeps_what_the_reader_did(open_tab, project, told):
+    page = open_tab(told)
+    page.goto("/deployments/berlin-line-3")
+    page.wait_for_selector("[data-chart=fig-ledger][data-state=drawn]")
+    page.click("#d-ledger summary")
+    page.evaluate("window.scrollTo(0, 700)")
+    page.focus("#d-trend summary")
+    page.evaluate("window.scrollTo(0, 700)")
+    page.evaluate("document.querySelector('[data-chart=fig-ledger]').marked = 'the same element'")
+    shown = page.locator(".headline").inner_text()
+    with project.client() as client:
+        client.post("/episodes/batch", json=[episode() for _ in range(40)]).raise_for_status()
+    wait_until(lambda: project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0, what="the fold")
+    folded = time.monotonic()
+    wait_until(lambda: page.locator(".headline").inner_text() != shown, 10, what="the page following")
+    assert 1000 * (time.monotonic() - folded) < LIVE_WITHIN_MS
+    assert "of 140" in page.locator(".headline").inner_text()
+    assert page.evaluate("document.getElementById('d-ledger').open")
+    assert abs(page.evaluate("window.scrollY") - 700) < 50
+    assert page.evaluate("document.activeElement.closest('details').id") == "d-trend"
+    assert page.evaluate("document.querySelector('[data-chart=fig-ledger]').marked") == "the same element"
+    assert page.locator("[data-chart=fig-ledger][data-state=drawn] .main-svg").count() > 0
+
+
+def test_a_hidden_page_asks_for_nothing(open_tab, told):
+    page = open_tab(told)
+    asked = []
+    page.on("request", lambda sent: "/live" in sent.url and asked.append(sent.url))
+    wait_until(lambda: page.wait_for_timeout(500) or asked, 8, what="the first question")
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {get: () => true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    page.wait_for_timeout(300)
+    before = len(asked)
+    page.wait_for_timeout(6000)
+    assert len(asked) == before
+
+
+def test_a_page_says_when_the_service_no_longer_answers(open_tab, told):
+    page = open_tab(told)
+    page.route("**/live**", lambda route: route.abort())
+    page.evaluate("Date.now = ((real) => () => real() + 60000)(Date.now)")
+    page.wait_for_selector("[data-freshness]:not(:empty)", timeout=15000)
+    assert "Not updated since" in page.locator("[data-freshness]").inner_text()
+
+
+def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(open_tab, told):
+    page = open_tab(told)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    page.goto("/")
+    seen = set()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        seen.add(page.evaluate("document.activeElement.tagName"))
+        assert outline != "none", page.evaluate("document.activeElement.outerHTML")
+    assert {"A", "SUMMARY", "BUTTON", "SELECT", "INPUT"} <= seen
