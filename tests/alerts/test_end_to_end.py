@@ -129,3 +129,41 @@ def test_good_episodes_page_nobody_and_the_same_bad_ones_again_change_nothing(wa
     wait_until(lambda: is_idle(watched), 20, what="everything watched")
     assert len(receiver.got) == 1
     assert watched.rows("SELECT rule, series, state FROM detectors WHERE project_id = :p ORDER BY 1, 2") == states
+
+
+def rich(rng, bad, n, first):
+    """Episodes with everything in them; the bad ones are bad in every respect but safety."""
+    shift = 3.0 if bad else 0.0
+    return [
+        record
+        | {
+            "reward": float(rng.normal(1 - shift)),
+            "safety": {"violations": 0, "interventions": int(bad and i % 2), "overrides": 0},
+            "signals": {
+                "peak_force_n": float(rng.normal(20 + shift)),
+                "loop_latency_ms_p95": float(rng.normal(9)),
+            },
+            "conditions": {"lighting": "dim" if i % 2 else "day", "object": "glass"},
+            "failure": {"phase": "contact", "labels": ["slip"]} if record["outcome"] == "failure" else None,
+        }
+        for i, record in enumerate(batch(rng, 0.0 if bad else 1.0, n, first))
+    ]
+
+
+def test_episodes_that_are_bad_in_every_respect_are_one_page_and_one_resolve(watched, receiver):
+    rng = np.random.default_rng(6)
+    add_webhook(watched, receiver)
+    post(watched, sims(rng, 0.97, 400))
+    for part in (rich(rng, False, 300, 0), rich(rng, True, 100, 300)):
+        post(watched, [{name: value for name, value in record.items() if value is not None} for record in part])
+    wait_until(lambda: receiver.webhooks("trigger"), 15, what="the page")
+    wait_until(lambda: is_idle(watched), 30, what="everything watched")
+    assert [body["action"] for body in receiver.webhooks()] == ["trigger"]
+    with watched.client("read") as client:
+        rules = {alert["rule"] for alert in client.get("/alerts", params={"state": "open"}).json()["alerts"]}
+    assert {"success-drift", "success-below-sim", "reward-drift", "interventions-drift", "signal-drift"} <= rules
+    good = [{k: v for k, v in record.items() if v is not None} for record in rich(rng, False, 120, 400)]
+    post(watched, good)
+    wait_until(lambda: receiver.webhooks("resolve"), 20, what="the resolve")
+    wait_until(lambda: is_idle(watched), 30, what="everything watched")
+    assert [body["action"] for body in receiver.webhooks()] == ["trigger", "resolve"]
