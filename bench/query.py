@@ -134,7 +134,7 @@ def send_patterns(service: Service) -> None:
         record |= {"task": records.TASKS[place], "site": records.SITES[0], "robot": f"ur5e-{place}-{number % 3}"}
         for fixed in ("surface", "gripper", "camera"):
             record["conditions"][fixed] = {"surface": "steel", "gripper": "suction", "camera": "wrist"}[fixed]
-        if number % 2:
+        if number // DEPLOYMENTS % 2:
             record |= {"domain": "sim", "simulator": {"name": "mujoco", "version": "3.3.0"}}
             record["outcome"] = "failure" if chance.random() < 0.06 else "success"
             for field in ("deployment", "robot", "site", "stage", "failure"):
