@@ -9,8 +9,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
 
+# Two at a time, a file to each: much of a test is waiting for real servers.
 test: check
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: .venv/installed-dev
 	@$(BIN)/ruff check .
