@@ -1,12 +1,20 @@
 """A signal's distribution against its own past: no shape assumed, no promise broken by looking."""
 
 import json
+import time
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from gapwatch.statistics.drift_shape import ShapeState, ShapeWatch, declare_shape, shape_strength, update_shape
+from gapwatch.statistics.drift_shape import (
+    ShapeState,
+    ShapeWatch,
+    declare_shape,
+    shape_strength,
+    update_shape,
+    update_shape_block,
+)
 
 SHAPES = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -91,3 +99,42 @@ def test_the_state_holds_no_values_once_the_reference_is_learned():
     update_shape(ShapeWatch(), state, np.random.default_rng(8).normal(size=200).tolist())
     assert state.values == []
     assert len(json.dumps(asdict(state))) < 3000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_whole_blocks_give_what_single_values_give(shape):
+    rng = np.random.default_rng(9)
+    values = [*SHAPES[shape](rng, 330), *(SHAPES[shape](rng, 90) + 0.3)]
+    one, block = ShapeState(), ShapeState()
+    update_shape(ShapeWatch(arl=1e300), one, values)
+    for at in range(0, len(values), 30):
+        assert update_shape_block(ShapeWatch(), block, values[at : at + 30]) == []
+    assert block.n == one.n
+    assert block.strength == pytest.approx(one.strength)
+    assert block.best == pytest.approx(one.best)
+    assert shape_strength(block) == pytest.approx(shape_strength(one))
+    agreeing = [a == b for a, b, best in zip(block.began, one.began, one.best, strict=True) if best > 1]
+    assert all(agreeing)
+
+
+def test_a_block_series_that_was_declared_recovers_when_nothing_is_suspected_any_more():
+    rng = np.random.default_rng(10)
+    state = ShapeState()
+    update_shape_block(ShapeWatch(), state, rng.normal(size=200))
+    update_shape_block(ShapeWatch(), state, rng.normal(2, 1, size=40))
+    declare_shape(ShapeWatch(), state, 0, 10.0)
+    assert update_shape_block(ShapeWatch(), state, rng.normal(2, 1, size=60)) == []
+    assert state.alarmed
+    found = [c.kind for _ in range(10) for c in update_shape_block(ShapeWatch(), state, rng.normal(size=20))]
+    assert found == ["recovery"]
+
+
+def test_two_hundred_thousand_values_a_second_in_blocks():
+    values = np.random.default_rng(11).normal(size=40_000).tolist()
+    best = 0.0
+    for _ in range(5):
+        state, started = ShapeState(), time.process_time()
+        for at in range(0, len(values), 20):
+            update_shape_block(ShapeWatch(), state, values[at : at + 20])
+        best = max(best, len(values) / (time.process_time() - started))
+    assert best >= 200_000

@@ -106,7 +106,12 @@ def update_cusum(watch: CusumWatch, state: CusumState, values: Sequence[float]) 
             up = state.high >= state.low
             change = state.began[0 if up else 1]
             facts = {
-                "reference": {"n": watch.learn, "value": state.mean, "deviation": state.deviation},
+                "reference": {
+                    "n": watch.learn,
+                    "value": state.mean,
+                    "deviation": state.deviation,
+                    "end": watch.learn - 1,
+                },
                 "since": {"n": state.n - change, "direction": "higher" if up else "lower"},
                 "arl": watch.arl,
             }

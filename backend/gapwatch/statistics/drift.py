@@ -198,7 +198,12 @@ def _crossing(
         return None if y is None else 1 - y if flip else y
 
     facts: dict[str, Any] = {
-        "reference": {"n": state.reference_n, "value": shown(state.reference_value), "limit": shown(state.limit)},
+        "reference": {
+            "n": state.reference_n,
+            "value": shown(state.reference_value),
+            "limit": shown(state.limit),
+            "end": state.reference_end,
+        },
         "since": {"n": state.since_n, "value": shown(state.since_total / max(1, state.since_n))},
     }
     if kind == "recovery" and state.climb is not None:

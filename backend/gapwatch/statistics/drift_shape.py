@@ -13,6 +13,9 @@ from functools import lru_cache
 from math import sqrt
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gapwatch.statistics.drift import HIGHEST_LIMIT, LOWEST_LIMIT, Crossing
 
 GRID = 64
@@ -54,22 +57,18 @@ class ShapeState:
     calm: int = 0
 
 
-def update_shape(
-    watch: ShapeWatch, state: ShapeState, values: Sequence[float], *, threshold: float | None = None
-) -> list[Crossing]:
+def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
     """Bring `state` past these values, in order; returns what came true on the way.
 
     Formula: u is a value's rank in the reference, in steps of 1/128, ties in the middle. Bets that the mean of u
     is above ½ + c or below ½ − c, c two standard errors of the reference, with λ in {.2, .4, .8}; and, for
     `either`, that a bin of an eighth of the reference is visited more often than its upper limit. Each bet is a
-    Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. `threshold` replaces
-    it where many series are judged together. The change is where the best bet's winnings began. After an alarm
-    the statistic starts anew, and the series has recovered when `clear_episodes` pass without new suspicion.
-    Assumes values that are exchangeable with the reference as long as nothing changes. Source: e-detectors of
-    Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
+    Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. The change is where
+    the best bet's winnings began. After an alarm the statistic starts anew, and the series has recovered when
+    `clear_episodes` pass without new suspicion. Assumes values that are exchangeable with the reference as long
+    as nothing changes. Source: e-detectors of Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
     """
     crossings: list[Crossing] = []
-    alarm_at = watch.arl if threshold is None else threshold
     table = _table(watch.worse, watch.learn, tuple(state.bins)) if state.grid else ()
     strength, best, began, grid = state.strength, state.best, state.began, state.grid
     for index, x in enumerate(values):
@@ -92,14 +91,14 @@ def update_shape(
             else:
                 best[i] *= factor
         mean = total / len(factors)
-        if not state.alarmed and mean >= alarm_at:
+        if not state.alarmed and mean >= watch.arl:
             leader = max(range(len(best)), key=best.__getitem__)
             facts = {
-                "reference": {"n": watch.learn, "value": grid[GRID // 2]},
+                "reference": {"n": watch.learn, "value": grid[GRID // 2], "end": watch.learn - 1},
                 "since": {"n": state.n - began[leader], "direction": _direction(best)},
             }
             crossings.append(
-                Crossing("breach", index, number, began[leader], "rank e-detector", mean, alarm_at, facts)
+                Crossing("breach", index, number, began[leader], "rank e-detector", mean, watch.arl, facts)
             )
             restart_shape(state, alarmed=True)
         elif state.alarmed:
@@ -117,6 +116,52 @@ def update_shape(
     return crossings
 
 
+def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
+    """As `update_shape` for a block that is judged only at its end, together with other series.
+
+    With S_s the product of a bet's factors from s to the end of the block, its statistic becomes
+    S_1 M + Σ S_s, and the best it has won max(S_1 best, max S_s): the recursions, written out over the block.
+    The same blocks give the same to the bit; another cut into blocks may differ in the last digit.
+    """
+    values = list(values)
+    if not state.grid:
+        taken = values[: watch.learn - len(state.values)]
+        state.values += taken
+        state.n += len(taken)
+        values = values[len(taken) :]
+        if len(state.values) >= watch.learn:
+            _learn(watch, state)
+    if not values:
+        return []
+    grid, x = np.asarray(state.grid), np.asarray(values)
+    places = np.searchsorted(grid, x, "left") + np.searchsorted(grid, x, "right")
+    factors = _array(watch.worse, watch.learn, tuple(state.bins))[places]
+    products = np.multiply.accumulate(factors[::-1], axis=0)[::-1]
+    state.strength = (products[0] * np.asarray(state.strength) + products.sum(axis=0)).tolist()
+    starts = products.argmax(axis=0)
+    fresh, carried = products.max(axis=0), products[0] * np.asarray(state.best)
+    state.began = np.where(carried > fresh, state.began, state.n + starts).tolist()
+    state.best = np.maximum(carried, fresh).tolist()
+    state.n += len(values)
+    if not state.alarmed:
+        return []
+    if max(state.best) >= SUSPICIOUS:
+        restart_shape(state, alarmed=True)
+        return []
+    state.calm += len(values)
+    if state.calm < watch.clear_episodes:
+        return []
+    mean, began = sum(state.strength) / len(state.strength), state.n - state.calm
+    restart_shape(state, alarmed=False)
+    last = len(values) - 1
+    return [Crossing("recovery", last, state.n - 1, began, "rank e-detector", mean, SUSPICIOUS, {})]
+
+
+@lru_cache(maxsize=512)
+def _array(worse: str, n: int, bins: tuple[int, ...]) -> NDArray[np.float64]:
+    return np.array(_table(worse, n, bins))
+
+
 def shape_strength(state: ShapeState) -> float:
     return sum(state.strength) / len(state.strength) if state.strength and not state.alarmed else 0.0
 
@@ -125,7 +170,7 @@ def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: f
     """The alarm of a series that stands among others although it is below its own threshold (e-BH)."""
     leader = max(range(len(state.best)), key=state.best.__getitem__)
     facts = {
-        "reference": {"n": watch.learn, "value": state.grid[GRID // 2]},
+        "reference": {"n": watch.learn, "value": state.grid[GRID // 2], "end": watch.learn - 1},
         "since": {"n": state.n - state.began[leader], "direction": _direction(state.best)},
     }
     value, change = shape_strength(state), state.began[leader]

@@ -66,8 +66,6 @@ class RankDetector:
     def __init__(self, watch: drift_shape.ShapeWatch, stored: dict[str, Any] | None) -> None:
         self.watch = watch
         self.state = drift_shape.ShapeState(**(stored or {}))
-        # Where several series are judged together each alone needs more.
-        self.threshold: float | None = None
 
     @property
     def n(self) -> int:
@@ -89,7 +87,10 @@ class RankDetector:
         return [*self.state.began, self.watch.learn - 1]
 
     def update(self, values: Sequence[float]) -> list[Crossing]:
-        return drift_shape.update_shape(self.watch, self.state, values, threshold=self.threshold)
+        return drift_shape.update_shape(self.watch, self.state, values)
+
+    def update_block(self, values: Sequence[float]) -> list[Crossing]:
+        return drift_shape.update_shape_block(self.watch, self.state, values)
 
     def declare(self, index: int, threshold: float) -> Crossing:
         return drift_shape.declare_shape(self.watch, self.state, index, threshold)

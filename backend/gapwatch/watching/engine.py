@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import inf
 from typing import Any, Literal, cast
 
 from gapwatch.statistics.drift import Crossing
@@ -58,6 +57,8 @@ class _Watched:
     pending_until: int | None = None
     pending_evidence: dict[str, Any] | None = None
     policy_id: int | None = None
+    # Values with time and id that wait for their block to be full.
+    waiting: list[list[Any]] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
 
 
@@ -77,19 +78,16 @@ def watch_episodes(
     """
     watched: dict[tuple[str, str], _Watched] = {}
     found: list[Found] = []
-    at = 0
-    while at < len(episodes):
-        size = JUDGED_EVERY - (count + at) % JUDGED_EVERY
-        block = episodes[at : at + size]
-        for rule in rules:
-            for unit in UNITS[rule.kind](rule, block, stored):
-                key = (rule.name, unit.series)
-                if key not in watched:
-                    watched[key] = _open(rule, unit, stored.get(key), found, seed)
-                _feed(watched[key], block, at, count, sim_counts)
-        if len(block) == size:
-            _judge_together(rules, watched, at + size - 1, block[-1])
-        at += len(block)
+    for rule in rules:
+        together = _is_judged_together(rule)
+        for unit in UNITS[rule.kind](rule, episodes, stored):
+            key = (rule.name, unit.series)
+            watched[key] = one = _open(rule, unit, stored.get(key), found, seed)
+            if not together:
+                _feed(one, episodes, count, sim_counts)
+        if together:
+            group = [one for (name, _), one in watched.items() if name == rule.name]
+            _feed_together(cast(DriftParams, rule.params), group, episodes, count)
     for one in watched.values():
         found += one.found
     order = {rule.name: place for place, rule in enumerate(rules)}
@@ -105,8 +103,6 @@ def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], see
         stored = None
     state = {} if stored is None else stored.state
     detector = make_detector(rule, unit, state.get("detector"), seed)
-    if isinstance(detector, RankDetector) and _is_judged_together(rule):
-        detector.threshold = inf
     if stored is not None and stored.restart:
         detector.restart()
         state = state | {"pending_until": None}
@@ -119,6 +115,7 @@ def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], see
         state.get("pending_until"),
         state.get("pending_evidence"),
         state.get("policy_id"),
+        list(state.get("waiting", [])),
     )
 
 
@@ -130,6 +127,7 @@ def _close(one: _Watched) -> Stored:
         "pending_until": one.pending_until,
         "pending_evidence": one.pending_evidence,
         "policy_id": one.policy_id,
+        "waiting": one.waiting,
         "alarmed": one.detector.is_alarmed,
     }
     return Stored(_stored_params(one.rule), state)
@@ -139,21 +137,23 @@ def _stored_params(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **rule.params.model_dump(mode="json", exclude={"flap_minutes"})}
 
 
-def _feed(one: _Watched, block: Sequence[Seen], offset: int, count: int, sim_counts: SimCounts) -> None:
+def _feed(one: _Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts) -> None:
     values: list[float] = []
     places: list[int] = []
     for place, episode in enumerate(block):
-        if one.unit.left is not None and one.unit.left(episode) and one.detector.is_alarmed:
+        if one.unit.left is not None and one.unit.left(episode):
             # The stage that was not kept was left: there is nothing more to recover from.
-            one.detector.restart()
-            one.found.append(
-                Found(one.rule, one.unit.series, "recovery", offset + place, {"note": "the stage was left"})
-            )
+            _run(one, block, values, places)
+            values, places = [], []
+            if one.detector.is_alarmed:
+                one.detector.restart()
+                note = {"note": "the stage was left"}
+                one.found.append(Found(one.rule, one.unit.series, "recovery", place, note))
         value = one.unit.value(episode)
         if value is None:
             continue
         if isinstance(one.detector, SimDetector) and episode.policy_id != one.policy_id:
-            _run(one, block, values, places, offset)
+            _run(one, block, values, places)
             values, places = [], []
             if one.policy_id is not None:
                 one.detector.forget_processes()
@@ -162,11 +162,11 @@ def _feed(one: _Watched, block: Sequence[Seen], offset: int, count: int, sim_cou
         places.append(place)
     if isinstance(one.detector, SimDetector) and one.policy_id is not None:
         one.detector.sim = sim_counts(one.policy_id)
-    _run(one, block, values, places, offset)
-    _hold(one, offset, len(block), count)
+    _run(one, block, values, places)
+    _hold(one, len(block), count)
 
 
-def _run(one: _Watched, block: Sequence[Seen], values: list[float], places: list[int], offset: int) -> None:
+def _run(one: _Watched, block: Sequence[Seen], values: list[float], places: list[int]) -> None:
     if not values:
         return
     first_number = one.detector.n
@@ -183,19 +183,23 @@ def _run(one: _Watched, block: Sequence[Seen], values: list[float], places: list
         place = places[crossing.index]
         evidence = _evidence(one, crossing, block[place], mark_of)
         given: Literal["breach", "recovery"] = crossing.kind
-        one.found.append(Found(one.rule, one.unit.series, given, offset + place, evidence))
-    # Only what the detector may still name is kept.
-    kept = {str(number): mark_of(number) for number in one.detector.candidates() if number < one.detector.n}
+        one.found.append(Found(one.rule, one.unit.series, given, place, evidence))
+    _keep_marks(one, mark_of)
+
+
+def _keep_marks(one: _Watched, mark_of: Callable[[int], list[str] | None]) -> None:
+    """Only what the detector may still name is kept."""
+    kept = {str(number): mark_of(number) for number in set(one.detector.candidates()) if number < one.detector.n}
     one.marks = {number: mark for number, mark in kept.items() if mark is not None}
 
 
-def _hold(one: _Watched, offset: int, size: int, count: int) -> None:
+def _hold(one: _Watched, size: int, count: int) -> None:
     """A breach that must last is a suspect until enough episodes of the deployment have passed."""
     wait = one.rule.params.for_episodes
     if not wait:
         return
-    kept: list[Found] = [f for f in one.found if f.index < offset]
-    for f in [f for f in one.found if f.index >= offset]:
+    kept: list[Found] = []
+    for f in one.found:
         _let_go(one, kept, until=f.index, offset_count=count)
         if f.input == "breach":
             one.pending_until, one.pending_evidence = count + f.index + wait, f.evidence
@@ -203,7 +207,7 @@ def _hold(one: _Watched, offset: int, size: int, count: int) -> None:
         else:
             one.pending_until = one.pending_evidence = None
             kept.append(f)
-    _let_go(one, kept, until=offset + size - 1, offset_count=count)
+    _let_go(one, kept, until=size - 1, offset_count=count)
     one.found = kept
 
 
@@ -215,30 +219,74 @@ def _let_go(one: _Watched, kept: list[Found], *, until: int, offset_count: int) 
 
 
 def _is_judged_together(rule: Rule) -> bool:
-    return isinstance(rule.params, DriftParams) and rule.params.series in {"signals", "metrics"}
+    params = rule.params
+    return isinstance(params, DriftParams) and params.series in {"signals", "metrics"} and params.method != "cusum"
 
 
-def _judge_together(
-    rules: Sequence[Rule], watched: Mapping[tuple[str, str], _Watched], index: int, episode: Seen
-) -> None:
-    """Signals of a deployment share one promise: e-BH over their evidence, in units of the run length."""
-    for rule in rules:
-        if not _is_judged_together(rule):
-            continue
-        arl = cast(DriftParams, rule.params).arl
-        group = [one for (name, _), one in watched.items() if name == rule.name]
-        judged = [one for one in group if isinstance(one.detector, RankDetector) and one.detector.has_learned]
-        if not judged:
-            continue
-        detectors = [one.detector for one in judged if isinstance(one.detector, RankDetector)]
-        strengths = [detector.strength / arl for detector in detectors]
-        stand = e_benjamini_hochberg(strengths, level=1.0)
-        for place in stand:
-            one, detector = judged[place], detectors[place]
-            crossing = detector.declare(0, arl * len(judged) / len(stand))
-            evidence = _evidence(one, crossing, episode, _marks_of(one))
-            evidence["series_judged"] = len(judged)
-            one.found.append(Found(rule, one.unit.series, "breach", index, evidence))
+def _feed_together(params: DriftParams, group: Sequence[_Watched], episodes: Sequence[Seen], count: int) -> None:
+    """Series that share one promise wait for each other: whole blocks of the deployment's episodes at a time."""
+    at = 0
+    while at < len(episodes):
+        end = min(len(episodes), at + JUDGED_EVERY - (count + at) % JUDGED_EVERY)
+        block = episodes[at:end]
+        if (count + end) % JUDGED_EVERY == 0:
+            for one in group:
+                _take_block(one, block, end - 1)
+            _judge_together(params, group, end - 1, block[-1])
+        else:
+            for one in group:
+                for episode in block:
+                    value = one.unit.value(episode)
+                    if value is not None:
+                        one.waiting.append([value, _time(episode.started_at), episode.id])
+        at = end
+    for one in group:
+        _hold(one, len(episodes), count)
+
+
+def _take_block(one: _Watched, block: Sequence[Seen], index: int) -> None:
+    """What waited and the rest of its block, at once."""
+    detector, waiting, value_of = cast(RankDetector, one.detector), one.waiting, one.unit.value
+    values, sources = [value for value, _, _ in waiting], []
+    for episode in block:
+        value = value_of(episode)
+        if value is not None:
+            values.append(value)
+            sources.append(episode)
+    if not values:
+        return
+    first_number = detector.n
+
+    def mark_of(number: int) -> list[str] | None:
+        place = number - first_number
+        if place < 0:
+            return one.marks.get(str(number))
+        if place < len(waiting):
+            return list(waiting[place][1:])
+        episode = sources[place - len(waiting)]
+        return [_time(episode.started_at), episode.id]
+
+    if one.first is None:
+        one.first = mark_of(first_number)
+    for _ in detector.update_block(values):
+        one.found.append(Found(one.rule, one.unit.series, "recovery", index, {}))
+    _keep_marks(one, mark_of)
+    one.waiting = []
+
+
+def _judge_together(params: DriftParams, group: Sequence[_Watched], index: int, episode: Seen) -> None:
+    """e-BH over the evidence of the series, in units of the run length."""
+    judged = [(one, cast(RankDetector, one.detector)) for one in group]
+    judged = [(one, detector) for one, detector in judged if detector.has_learned]
+    if not judged:
+        return
+    stand = e_benjamini_hochberg([detector.strength / params.arl for _, detector in judged], level=1.0)
+    for place in stand:
+        one, detector = judged[place]
+        crossing = detector.declare(0, params.arl * len(judged) / len(stand))
+        evidence = _evidence(one, crossing, episode, _marks_of(one))
+        evidence["series_judged"] = len(judged)
+        one.found.append(Found(one.rule, one.unit.series, "breach", index, evidence))
 
 
 def _marks_of(one: _Watched) -> Callable[[int], list[str] | None]:
@@ -264,12 +312,13 @@ def _evidence(
     if one.unit.series.partition("@")[0] in LEVELS and since.get("value") is not None:
         low, high = wilson(since["value"] * since["n"], since["n"])
         evidence["since"] = since | {"interval": [low, high]}
-    if change is not None:
+    if change is not None and crossing.kind == "breach":
         evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
     reference = evidence.get("reference")
-    if reference is not None and reference.get("side") != "sim" and one.first is not None:
-        end = mark_of(one.detector.candidates()[-1])
-        evidence["reference"] = reference | {"from": one.first[0], "to": None if end is None else end[0]}
+    if reference is not None and "end" in reference and one.first is not None:
+        end = mark_of(reference["end"])
+        known = {name: value for name, value in reference.items() if name != "end"}
+        evidence["reference"] = known | {"from": one.first[0], "to": None if end is None else end[0]}
     return evidence
 
 

@@ -41,6 +41,10 @@ class Unit:
 
 
 def _of(series: str) -> Unit:
+    kind, _, name = series.partition(":")
+    # Signals are most of all values, so they are looked up without a detour.
+    if kind == "signal":
+        return Unit(series, lambda episode: episode.signals.get(name))
     return Unit(series, lambda episode: value_of(series, episode))
 
 
