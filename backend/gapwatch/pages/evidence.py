@@ -13,7 +13,7 @@ from gapwatch.answers.comparison import Comparison, compare_deployment
 from gapwatch.answers.half import Half
 from gapwatch.answers.question import Question
 from gapwatch.answers.slices import suspects_of
-from gapwatch.answers.weighing import Behind, Evidence, usual_of, weigh_half
+from gapwatch.answers.weighing import Behind, Evidence, usual_of, weigh_sides
 from gapwatch.levels import MISSING, level_of
 from gapwatch.pages.words import count
 from gapwatch.statistics import sketches
@@ -73,7 +73,8 @@ def evidence_of(comparison: Comparison) -> Evidence:
 def episodes_behind(comparison: Comparison, category: str, most: int) -> tuple[Behind, ...]:
     """The real failures that carry weight of a category, heaviest first."""
     evidence = evidence_of(comparison)
-    return weigh_half(comparison.real, evidence).behind(category, evidence, most)
+    _, in_real, _ = weigh_sides(comparison.sim, comparison.real, evidence)
+    return in_real.behind(category, evidence, most)
 
 
 def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | None) -> Held:

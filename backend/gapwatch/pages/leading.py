@@ -1,6 +1,6 @@
-"""The category that leads each deployment's drop, by what labels and phases say: cheap enough for a whole fleet.
+"""The category that leads each deployment's drop, by what people and labels say: cheap enough for a whole fleet.
 
-A deployment's own page also looks at its signals and conditions.
+A phase alone says where it failed, not why; a deployment's own page also looks at signals and conditions.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from gapwatch.answers.fleet import FleetRow
 from gapwatch.store.directory import Deployment
 from gapwatch.store.fleet import FailureWords
 from gapwatch.taxonomy import Taxonomy
+
+# Less of the drop than this does not lead it.
+LEAST_SHARE = 0.25
 
 Shares = dict[str, float]
 Key = tuple[str, int, int, int]
@@ -43,22 +46,21 @@ def leading_categories(
         simulator = numbers.get((row.simulator or "", row.simulator_version or ""), 0)
         sim = failures.get(("sim", simulator, *runs), {})
         excess = {name: real[name] / row.real.n - sim.get(name, 0.0) / row.sim.n for name in real}
-        if excess and max(excess.values()) > 0:
+        if excess and max(excess.values()) >= LEAST_SHARE * (row.drop.value or 0.0):
             first = max(sorted(excess), key=lambda name: excess[name])
             found[row.slug] = Leading(first, excess[first])
     return found
 
 
 def _by_category(words: Sequence[FailureWords], taxonomy: Taxonomy) -> dict[Key, Shares]:
-    """A person's category decides, else the labels, else the phase; what points nowhere counts nowhere."""
+    """A person's category decides, else the labels; what points nowhere counts nowhere."""
     found: dict[Key, Shares] = {}
     for one in words:
         if one.category is not None:
             to: Sequence[str] = (one.category,)
         else:
             labelled = [name for label in one.labels for name in taxonomy.categories_of("labels", label)]
-            by_phase = taxonomy.categories_of("phases", one.phase) if one.phase else ()
-            to = tuple(dict.fromkeys(labelled)) or by_phase
+            to = tuple(dict.fromkeys(labelled))
         shares = found.setdefault((one.domain, one.source_id, one.policy_id, one.task_id), {})
         for name in to:
             shares[name] = shares.get(name, 0.0) + one.failures / len(to)
