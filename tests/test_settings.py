@@ -74,3 +74,12 @@ def test_the_server_secret_is_made_once_and_kept_to_its_owner(tmp_path):
     assert Settings(data_dir=tmp_path / "data").server_secret() == first
     assert (tmp_path / "data" / "secret-key").stat().st_mode & 0o077 == 0
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["secret-key"]
+
+
+@pytest.mark.parametrize("value", ["everywhere", "10.0.0.1 10.0.0.2", "0.0.0.0/0", "*"])
+def test_only_named_proxies_are_trusted(monkeypatch, value):
+    monkeypatch.setenv("GAPWATCH_TRUSTED_PROXIES", value)
+    with pytest.raises(SettingsError, match="GAPWATCH_TRUSTED_PROXIES is wrong"):
+        read_settings()
+    monkeypatch.setenv("GAPWATCH_TRUSTED_PROXIES", "10.0.0.1, 192.168.0.0/16, ::1")
+    assert read_settings().trusted_proxies

@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 from collections.abc import Mapping
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     base_url: str | None = None
+    trusted_proxies: str = ""
     secret_key: Annotated[str, Field(min_length=32)] | None = None
     ingest_rate: Annotated[float, Field(gt=0)] = 100_000
     allow_private_targets: bool = False
@@ -77,6 +79,18 @@ class Settings(BaseSettings):
         if url is not None and not url.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://")
         return url.rstrip("/") if url else url
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _addresses(cls, listed: str) -> str:
+        for part in filter(None, (part.strip() for part in listed.split(","))):
+            try:
+                network = ip_network(part, strict=False)
+            except ValueError:
+                raise ValueError("must be addresses or networks, with commas between them") from None
+            if network.prefixlen == 0:
+                raise ValueError("must not be every address: anybody could then claim to be anywhere")
+        return listed
 
     @field_validator("data_dir")
     @classmethod

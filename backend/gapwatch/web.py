@@ -34,8 +34,10 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Forwarded headers are trusted from nobody: the public address is a setting.
-        proxy_headers=False,
+        # Forwarded headers are trusted from nobody but the proxies that are named. They only say who is asking:
+        # the public address is a setting.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies or None,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_WITHIN_S,
     )

@@ -18,7 +18,7 @@ from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store import access, heartbeats, outbox, watching, work
+from gapwatch.store import access, heartbeats, outbox, people, watching, work
 from gapwatch.store.database import Database
 from gapwatch.store.rejected import trim_rejected
 
@@ -78,6 +78,7 @@ class Worker:
                 if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
                     trim_rejected(connection)
                     access.drop_old_sessions(connection)
+                    people.drop_what_is_over(connection)
                 kinds = work.kinds_due(connection)
                 if watching.projects_due(connection):
                     kinds.append("watch")

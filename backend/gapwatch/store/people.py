@@ -143,8 +143,10 @@ def forgive_attempt(connection: Connection, subject: bytes, *, all_of_them: bool
     connection.execute(text(statement), {"subject": subject})
 
 
-def drop_old_attempts(connection: Connection) -> None:
+def drop_what_is_over(connection: Connection) -> None:
+    """Counts whose time is over, and invitations a month after their end."""
     connection.execute(text("DELETE FROM sign_in_attempts WHERE since < now() - interval '15 minutes'"))
+    connection.execute(text("DELETE FROM invitations WHERE expires_at < now() - interval '30 days'"))
 
 
 def _invitations() -> Select[int, int, str, str, str, str, datetime]:
