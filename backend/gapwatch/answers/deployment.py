@@ -37,7 +37,7 @@ def answer_deployment(comparison: Comparison, described: Deployment) -> Deployme
         slug=described.slug,
         site=described.site,
         stage=described.stage,
-        last_episode_at=described.described_at,
+        last_episode_at=described.last_episode_at,
         sim=found.sim,
         real=found.real,
         drop=found.drop,

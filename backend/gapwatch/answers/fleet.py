@@ -133,7 +133,7 @@ def _row(
         deployment.task,
         deployment.site,
         deployment.stage,
-        deployment.described_at,
+        deployment.last_episode_at,
         name,
         version,
         deployment.pinned_simulator_id is not None,

@@ -11,7 +11,7 @@ from gapwatch.answers.answer import Answer, Caution, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
-from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh_half
+from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh_sides
 from gapwatch.statistics.decomposition import Counts, Decomposition, bootstrap, decompose
 from gapwatch.statistics.ledger import Entry, make_ledger
 from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions
@@ -108,9 +108,11 @@ def answer_ledger(comparison: Comparison) -> LedgerAnswer:
     suspects = suspects_of(comparison)
     differing = comparison.contract.differing
     evidence = Evidence(comparison.taxonomy, usual_of(sim, real, differing), suspects, differing)
-    in_sim, in_real = weigh_half(sim, evidence), weigh_half(real, evidence)
+    in_sim, in_real, evened = weigh_sides(sim, real, evidence)
     made = make_ledger(in_sim.side, in_real.side, CATEGORIES)
     split = _split(comparison)
+    if evened is not None:
+        shared["warnings"] = (*shared["warnings"], _evened(evened))
     if split.parts.reverses:
         shared["warnings"] = (*shared["warnings"], _simpson(split.parts))
     rest = None if made.unattributed is None else _part(made.unattributed, in_sim, in_real, evidence)
@@ -221,6 +223,15 @@ def _merged(counts: Mapping[Hashable, Counts]) -> dict[Hashable, Counts]:
 
 def _words(key: object) -> str:
     return " × ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+
+
+def _evened(side: str) -> Caution:
+    other = "real" if side == "sim" else "sim"
+    return Caution(
+        "labelled-on-one-side",
+        f"Failures in {other} are labelled far more often than in {side}. Unlabelled ones in {side} are taken to"
+        f" be like labelled ones of {other} in the same phase; labels on both sides would say it exactly.",
+    )
 
 
 def _simpson(parts: Decomposition) -> Caution:

@@ -10,7 +10,16 @@ from gapwatch.answers.half import Half
 from gapwatch.levels import MISSING
 from gapwatch.statistics import ledger
 from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
-from gapwatch.statistics.evidence import CONTRACT_SIGNAL, Weights, batch_of, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.evidence import (
+    CONTRACT_SIGNAL,
+    FailedBatch,
+    Weights,
+    batch_of,
+    ledger_side,
+    usual_ranges,
+    weigh,
+)
+from gapwatch.statistics.labelling import even_out
 from gapwatch.statistics.sketches import Sketch, bin_index
 from gapwatch.store.sides import FailedRow
 from gapwatch.taxonomy import Taxonomy
@@ -91,7 +100,24 @@ def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
     )
 
 
-def weigh_half(half: Half, evidence: Evidence) -> Weighed:
+def weigh_sides(sim: Half, real: Half, evidence: Evidence) -> tuple[Weighed, Weighed, str | None]:
+    """Both sides, as if they were labelled alike, and the side that had to be evened out for that."""
+    read = [_read(half, evidence) for half in (sim, real)]
+    plain = [weigh(one.batch, evidence.taxonomy, evidence.usual, evidence.suspects) for one in read]
+    in_sim, in_real, evened = even_out(read[0].batch, plain[0], read[1].batch, plain[1])
+    return _weighed(sim, read[0], in_sim), _weighed(real, read[1], in_real), evened
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The failures of a side as the evidence takes them."""
+
+    records: Sequence[FailedEpisode]
+    counts: Sequence[float]
+    batch: FailedBatch
+
+
+def _read(half: Half, evidence: Evidence) -> _Read:
     rows, counts = half.failed, _counts(half)
     names = {name for name, _ in evidence.suspects}
     contract = evidence.differing if half.scope.domain == "real" else 0
@@ -111,10 +137,12 @@ def weigh_half(half: Half, evidence: Evidence) -> Weighed:
         unread, more = _unread(half)
         records, counts = [*records, *unread], [*counts, *more]
         sessions += [None] * len(unread)
-    batch = batch_of(records, counts, sessions)
-    weights = weigh(batch, evidence.taxonomy, evidence.usual, evidence.suspects)
-    side = ledger_side(half.n, half.failures, batch, weights, _sittings(half))
-    return Weighed(side, rows, records, counts, weights)
+    return _Read(records, counts, batch_of(records, counts, sessions))
+
+
+def _weighed(half: Half, read: _Read, weights: Weights) -> Weighed:
+    side = ledger_side(half.n, half.failures, read.batch, weights, _sittings(half))
+    return Weighed(side, half.failed, read.records, read.counts, weights)
 
 
 def _counts(half: Half) -> list[float]:

@@ -25,11 +25,14 @@ class Deployment:
     stage: str | None
     described_at: datetime
     pinned_simulator_id: int | None
+    last_episode_at: datetime
 
 
 _DEPLOYMENTS = """
 SELECT d.id, d.slug, d.policy_id, p.name AS policy, p.version, d.task_id, t.name AS task, s.name AS site, d.stage,
-       d.described_at, b.simulator_id AS pinned_simulator_id
+       d.described_at, b.simulator_id AS pinned_simulator_id,
+       coalesce((SELECT max(e.started_at) FROM episodes e
+                 WHERE e.project_id = d.project_id AND e.deployment_id = d.id), d.described_at) AS last_episode_at
 FROM deployments d
 JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
 JOIN tasks t ON t.project_id = d.project_id AND t.id = d.task_id
