@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from gapwatch.watching.engine import Stored, watch_episodes
+from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.match import Match
 from gapwatch.watching.rules import (
     DEFAULT_RULES,
@@ -21,6 +21,7 @@ from gapwatch.watching.rules import (
     rules_in_force,
 )
 from gapwatch.watching.series import Seen
+from gapwatch.watching.watched import Stored
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

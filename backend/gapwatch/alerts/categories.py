@@ -12,7 +12,7 @@ from gapwatch.alerts.places import Place
 from gapwatch.answers.comparison import compare_deployment
 from gapwatch.answers.ledger import CategoryPart, answer_ledger
 from gapwatch.answers.question import Question
-from gapwatch.store import alerting
+from gapwatch.store import alert_moves
 from gapwatch.store.database import Connection
 from gapwatch.store.sides import Window
 from gapwatch.watching.rules import CategoryParams, Rule
@@ -56,7 +56,7 @@ def judge_categories(
     for ever; the category only says where it lies.
     """
     mine = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
-    open_ = alerting.open_alerts(connection, place.project_id, place.deployment_id)
+    open_ = alert_moves.open_alerts(connection, place.project_id, place.deployment_id)
     has_drop = any(one.kind == "drop" and one.state != "pending" for one in open_)
     is_time = before // ASKED_EVERY != after // ASKED_EVERY
     for rule, params in mine:
@@ -80,7 +80,7 @@ def judge_categories(
 def _apply(
     connection: Connection, place: Place, rule: Rule, category: str, given: Any, evidence: dict[str, Any]
 ) -> None:
-    alerting.apply_input(connection, place.project_id, place.deployment_id, rule, category, given, evidence)
+    alert_moves.apply_input(connection, place.project_id, place.deployment_id, rule, category, given, evidence)
 
 
 def _is_costly(part: CategoryPart, params: CategoryParams) -> bool:

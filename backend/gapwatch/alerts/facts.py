@@ -10,7 +10,7 @@ from datetime import datetime
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.places import Place
 from gapwatch.store import events, watching
-from gapwatch.store.alerting import OpenAlert
+from gapwatch.store.alert_moves import OpenAlert
 from gapwatch.store.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
 from gapwatch.watching.content import Facts, Reason

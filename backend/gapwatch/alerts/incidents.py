@@ -7,8 +7,8 @@ from datetime import datetime
 
 from gapwatch.alerts.facts import gather
 from gapwatch.alerts.places import Place, place_of
-from gapwatch.store import alert_settings, alerting, outbox, watching
-from gapwatch.store.alerting import OpenAlert
+from gapwatch.store import alert_moves, alert_settings, incidents, outbox, watching
+from gapwatch.store.alert_moves import OpenAlert
 from gapwatch.store.database import Connection
 from gapwatch.watching.content import build
 from gapwatch.watching.incidents import page_for, worst
@@ -25,12 +25,12 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
     held back may go out.
     """
     project_id, deployment_id = place.project_id, place.deployment_id
-    alerting.close_if_over(connection, project_id, deployment_id, {"resolved_by": alerting.SERVICE})
-    shown = [one for one in alerting.open_alerts(connection, project_id, deployment_id) if _counts(one)]
+    incidents.close_if_over(connection, project_id, deployment_id, {"resolved_by": alert_moves.SERVICE})
+    shown = [one for one in alert_moves.open_alerts(connection, project_id, deployment_id) if _counts(one)]
     if not shown:
         return
     severity = worst([one.severity for one in shown])
-    incident = alerting.join_incident(connection, project_id, deployment_id, shown, severity)
+    incident = incidents.join_incident(connection, project_id, deployment_id, shown, severity)
     by_name = {rule.name: rule for rule in rules}
     heard = [one for one in shown if not _is_silenced(connection, place, one)]
     now = watching.now(connection)
@@ -41,19 +41,19 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
     page = page_for(
         worst([one.severity for one in heard]),
         paged_severity=incident.paged_severity,
-        last_page=alerting.last_page_at(connection, project_id, deployment_id),
+        last_page=incidents.last_page_at(connection, project_id, deployment_id),
         now=now,
         flap_minutes=_flap_minutes(heard, by_name),
     )
     if page.at is None or page.at > now:
-        alerting.postpone_page(connection, project_id, incident.id, page.at)
+        incidents.postpone_page(connection, project_id, incident.id, page.at)
         return
     _page(connection, place, incident, heard, by_name, now, link_base)
 
 
 def settle_due(connection: Connection, link_base: str) -> int:
     """Incidents whose page was held back until now; how many were looked at."""
-    due = alerting.incidents_to_page(connection)
+    due = incidents.incidents_to_page(connection)
     for project_id, deployment_id in due:
         watching.lock_deployment(connection, deployment_id)
         rules = alert_settings.rules(connection, project_id)
@@ -64,7 +64,7 @@ def settle_due(connection: Connection, link_base: str) -> int:
 def _page(
     connection: Connection,
     place: Place,
-    incident: alerting.Incident,
+    incident: incidents.Incident,
     alerts: list[OpenAlert],
     by_name: dict[str, Rule],
     now: datetime,
@@ -76,14 +76,14 @@ def _page(
     planned = plan(targets, severity=severity, words=place.words, only=only, now=now)
     if not planned:
         # Nobody wants to know this; who joins later decides anew.
-        alerting.postpone_page(connection, place.project_id, incident.id, None)
+        incidents.postpone_page(connection, place.project_id, incident.id, None)
         return
     content = {
         **build(gather(connection, place, alerts, f"{link_base}/alerts/{alerts[0].id}", now)),
         "incident": incident.id,
         "opened_at": incident.opened_at.isoformat().replace("+00:00", "Z"),
     }
-    alerting.mark_paged(connection, place.project_id, incident, content)
+    incidents.mark_paged(connection, place.project_id, incident, content)
     outbox.enqueue_page(connection, place.project_id, incident.id, planned, content)
 
 
@@ -96,10 +96,10 @@ def _is_silenced(connection: Connection, place: Place, alert: OpenAlert) -> bool
     return alert_settings.silencing(connection, place.project_id, words)
 
 
-def _hold(connection: Connection, incident: alerting.Incident, now: datetime, project_id: int) -> None:
+def _hold(connection: Connection, incident: incidents.Incident, now: datetime, project_id: int) -> None:
     ends = alert_settings.silence_ends(connection, project_id)
     if incident.paged_at is None:
-        alerting.postpone_page(connection, project_id, incident.id, ends or now)
+        incidents.postpone_page(connection, project_id, incident.id, ends or now)
 
 
 def _flap_minutes(alerts: list[OpenAlert], by_name: dict[str, Rule]) -> float:

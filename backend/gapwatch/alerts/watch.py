@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.incidents import settle
 from gapwatch.alerts.places import Place, place_of
-from gapwatch.store import alert_settings, alerting, detectors, watching
+from gapwatch.store import alert_moves, alert_settings, detectors, watching
 from gapwatch.store.database import Connection, Database
-from gapwatch.watching.engine import Stored, watch_episodes
+from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import NoDataParams, Rule
 from gapwatch.watching.series import Seen
+from gapwatch.watching.watched import Stored
 from gapwatch.watching.worsening import standing_now
 
 # An episode that began so long before the newest one tells of another time, and pages nobody today.
@@ -73,10 +74,12 @@ def _watch_deployment(
     _hear_robots(connection, place, mine, episodes)
     if progress.silent and in_time:
         progress.silent = False
-        alerting.stop_data(connection, project_id, deployment_id, "data_again")
-    alerting.end_alerts_of_missing_rules(connection, project_id, deployment_id, {rule.name for rule in mine})
+        alert_moves.stop_data(connection, project_id, deployment_id, "data_again")
+    alert_moves.end_alerts_of_missing_rules(connection, project_id, deployment_id, {rule.name for rule in mine})
     for one in found:
-        alerting.apply_input(connection, project_id, deployment_id, one.rule, one.series, one.input, one.evidence)
+        alert_moves.apply_input(
+            connection, project_id, deployment_id, one.rule, one.series, one.input, one.evidence
+        )
     before = progress.episodes
     progress.episodes += len(in_time)
     progress.late += late
@@ -106,7 +109,7 @@ def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], ep
         for rule in rules:
             if rule.kind == "no_data":
                 evidence = {"note": "heard again"}
-                alerting.apply_input(
+                alert_moves.apply_input(
                     connection, place.project_id, place.deployment_id, rule, f"robot:{robot}", "recovery", evidence
                 )
 
@@ -114,11 +117,11 @@ def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], ep
 def _note_standing(
     connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], Stored]
 ) -> None:
-    for alert in alerting.open_alerts(connection, project_id, deployment_id):
+    for alert in alert_moves.open_alerts(connection, project_id, deployment_id):
         stored = states.get((alert.rule, alert.series))
         now = None if stored is None else standing_now(stored.state, alert.evidence)
         if now is not None:
-            alerting.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
+            alert_moves.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
 
 
 def watch_silence(database: Database, link_base: str) -> int:
@@ -156,7 +159,7 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
                 "episodes": heard.live_episodes,
             }
             for rule in fitting:
-                alerting.apply_input(
+                alert_moves.apply_input(
                     connection, project_id, heard.deployment_id, rule, f"robot:{heard.robot}", "breach", evidence
                 )
             detectors.mark_silent(connection, project_id, heard.robot)
@@ -179,4 +182,4 @@ def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:
     progress = watching.progress(connection, project_id, deployment_id)
     progress.silent = True
     watching.save_progress(connection, project_id, deployment_id, progress)
-    alerting.stop_data(connection, project_id, deployment_id, "data_stopped")
+    alert_moves.stop_data(connection, project_id, deployment_id, "data_stopped")

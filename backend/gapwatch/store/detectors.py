@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from sqlalchemy import Connection, text
 
-from gapwatch.watching.engine import Stored
 from gapwatch.watching.series import Seen
+from gapwatch.watching.watched import Stored
 
 # An episode that arrives later than this after it began was not sent by a robot that is on line.
 LIVE_WITHIN = timedelta(days=1)

@@ -7,59 +7,17 @@ not on how they were cut into batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal, cast
 
-from gapwatch.statistics.drift import Crossing
-from gapwatch.statistics.multiplicity import e_benjamini_hochberg
-from gapwatch.statistics.rates import wilson
-from gapwatch.watching.detectors import Detector, RankDetector, SimDetector
+from gapwatch.watching.detectors import SimDetector
 from gapwatch.watching.making import UNITS, Unit, make_detector
-from gapwatch.watching.rules import LEVELS, DriftParams, Rule
+from gapwatch.watching.rules import DriftParams, Rule
 from gapwatch.watching.series import Seen
+from gapwatch.watching.together import feed_together, is_judged_together
+from gapwatch.watching.watched import Found, Stored, Watched, evidence_of, keep_marks, time_words
 
-# Series that are judged together are so after every twentieth episode of the deployment, never in between.
-JUDGED_EVERY = 20
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""
-
-
-@dataclass
-class Stored:
-    """A detector as it lies in the database."""
-
-    params: dict[str, Any]
-    state: dict[str, Any]
-    restart: bool = False
-
-
-@dataclass(frozen=True)
-class Found:
-    """Something came true for a series under a rule. `index` is the place of the deciding episode in the batch."""
-
-    rule: Rule
-    series: str
-    input: Literal["suspect", "breach", "recovery"]
-    index: int
-    evidence: dict[str, Any]
-
-
-@dataclass
-class _Watched:
-    """A detector at work, with the times of the episodes it may still have to name."""
-
-    rule: Rule
-    unit: Unit
-    detector: Detector
-    marks: dict[str, list[str]]
-    first: list[str] | None
-    pending_until: int | None = None
-    pending_evidence: dict[str, Any] | None = None
-    policy_id: int | None = None
-    # Values with time and id that wait for their block to be full.
-    waiting: list[list[Any]] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
 
 
 def watch_episodes(
@@ -76,10 +34,10 @@ def watch_episodes(
     `count` is how many episodes of the deployment were watched before. Detectors whose parameters changed begin
     anew; if one was alarmed, its alert is over with it.
     """
-    watched: dict[tuple[str, str], _Watched] = {}
+    watched: dict[tuple[str, str], Watched] = {}
     found: list[Found] = []
     for rule in rules:
-        together = _is_judged_together(rule)
+        together = is_judged_together(rule)
         for unit in UNITS[rule.kind](rule, episodes, stored):
             key = (rule.name, unit.series)
             watched[key] = one = _open(rule, unit, stored.get(key), found, seed)
@@ -87,7 +45,9 @@ def watch_episodes(
                 _feed(one, episodes, count, sim_counts)
         if together:
             group = [one for (name, _), one in watched.items() if name == rule.name]
-            _feed_together(cast(DriftParams, rule.params), group, episodes, count)
+            feed_together(cast(DriftParams, rule.params), group, episodes, count)
+            for one in group:
+                _hold(one, len(episodes), count)
     for one in watched.values():
         found += one.found
     order = {rule.name: place for place, rule in enumerate(rules)}
@@ -95,7 +55,7 @@ def watch_episodes(
     return found, {key: _close(one) for key, one in watched.items()}
 
 
-def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], seed: int) -> _Watched:
+def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], seed: int) -> Watched:
     params = _stored_params(rule)
     if stored is not None and stored.params != params:
         if stored.state.get("alarmed"):
@@ -106,7 +66,7 @@ def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], see
     if stored is not None and stored.restart:
         detector.restart()
         state = state | {"pending_until": None}
-    return _Watched(
+    return Watched(
         rule,
         unit,
         detector,
@@ -119,7 +79,7 @@ def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], see
     )
 
 
-def _close(one: _Watched) -> Stored:
+def _close(one: Watched) -> Stored:
     state = {
         "detector": one.detector.dump(),
         "marks": one.marks,
@@ -137,7 +97,7 @@ def _stored_params(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **rule.params.model_dump(mode="json", exclude={"flap_minutes"})}
 
 
-def _feed(one: _Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts) -> None:
+def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts) -> None:
     values: list[float] = []
     places: list[int] = []
     for place, episode in enumerate(block):
@@ -166,7 +126,7 @@ def _feed(one: _Watched, block: Sequence[Seen], count: int, sim_counts: SimCount
     _hold(one, len(block), count)
 
 
-def _run(one: _Watched, block: Sequence[Seen], values: list[float], places: list[int]) -> None:
+def _run(one: Watched, block: Sequence[Seen], values: list[float], places: list[int]) -> None:
     if not values:
         return
     first_number = one.detector.n
@@ -175,25 +135,19 @@ def _run(one: _Watched, block: Sequence[Seen], values: list[float], places: list
         if number < first_number:
             return one.marks.get(str(number))
         episode = block[places[min(number - first_number, len(places) - 1)]]
-        return [_time(episode.started_at), episode.id]
+        return [time_words(episode.started_at), episode.id]
 
     if one.first is None:
         one.first = mark_of(first_number)
     for crossing in one.detector.update(values):
         place = places[crossing.index]
-        evidence = _evidence(one, crossing, block[place], mark_of)
+        evidence = evidence_of(one, crossing, block[place], mark_of)
         given: Literal["breach", "recovery"] = crossing.kind
         one.found.append(Found(one.rule, one.unit.series, given, place, evidence))
-    _keep_marks(one, mark_of)
+    keep_marks(one, mark_of)
 
 
-def _keep_marks(one: _Watched, mark_of: Callable[[int], list[str] | None]) -> None:
-    """Only what the detector may still name is kept."""
-    kept = {str(number): mark_of(number) for number in set(one.detector.candidates()) if number < one.detector.n}
-    one.marks = {number: mark for number, mark in kept.items() if mark is not None}
-
-
-def _hold(one: _Watched, size: int, count: int) -> None:
+def _hold(one: Watched, size: int, count: int) -> None:
     """A breach that must last is a suspect until enough episodes of the deployment have passed."""
     wait = one.rule.params.for_episodes
     if not wait:
@@ -211,116 +165,8 @@ def _hold(one: _Watched, size: int, count: int) -> None:
     one.found = kept
 
 
-def _let_go(one: _Watched, kept: list[Found], *, until: int, offset_count: int) -> None:
+def _let_go(one: Watched, kept: list[Found], *, until: int, offset_count: int) -> None:
     if one.pending_until is not None and one.pending_until <= offset_count + until:
         index = max(0, one.pending_until - offset_count)
         kept.append(Found(one.rule, one.unit.series, "breach", index, one.pending_evidence or {}))
         one.pending_until = one.pending_evidence = None
-
-
-def _is_judged_together(rule: Rule) -> bool:
-    params = rule.params
-    return isinstance(params, DriftParams) and params.series in {"signals", "metrics"} and params.method != "cusum"
-
-
-def _feed_together(params: DriftParams, group: Sequence[_Watched], episodes: Sequence[Seen], count: int) -> None:
-    """Series that share one promise wait for each other: whole blocks of the deployment's episodes at a time."""
-    at = 0
-    while at < len(episodes):
-        end = min(len(episodes), at + JUDGED_EVERY - (count + at) % JUDGED_EVERY)
-        block = episodes[at:end]
-        if (count + end) % JUDGED_EVERY == 0:
-            for one in group:
-                _take_block(one, block, end - 1)
-            _judge_together(params, group, end - 1, block[-1])
-        else:
-            for one in group:
-                for episode in block:
-                    value = one.unit.value(episode)
-                    if value is not None:
-                        one.waiting.append([value, _time(episode.started_at), episode.id])
-        at = end
-    for one in group:
-        _hold(one, len(episodes), count)
-
-
-def _take_block(one: _Watched, block: Sequence[Seen], index: int) -> None:
-    """What waited and the rest of its block, at once."""
-    detector, waiting, value_of = cast(RankDetector, one.detector), one.waiting, one.unit.value
-    values, sources = [value for value, _, _ in waiting], []
-    for episode in block:
-        value = value_of(episode)
-        if value is not None:
-            values.append(value)
-            sources.append(episode)
-    if not values:
-        return
-    first_number = detector.n
-
-    def mark_of(number: int) -> list[str] | None:
-        place = number - first_number
-        if place < 0:
-            return one.marks.get(str(number))
-        if place < len(waiting):
-            return list(waiting[place][1:])
-        episode = sources[place - len(waiting)]
-        return [_time(episode.started_at), episode.id]
-
-    if one.first is None:
-        one.first = mark_of(first_number)
-    for _ in detector.update_block(values):
-        one.found.append(Found(one.rule, one.unit.series, "recovery", index, {}))
-    _keep_marks(one, mark_of)
-    one.waiting = []
-
-
-def _judge_together(params: DriftParams, group: Sequence[_Watched], index: int, episode: Seen) -> None:
-    """e-BH over the evidence of the series, in units of the run length."""
-    judged = [(one, cast(RankDetector, one.detector)) for one in group]
-    judged = [(one, detector) for one, detector in judged if detector.has_learned]
-    if not judged:
-        return
-    stand = e_benjamini_hochberg([detector.strength / params.arl for _, detector in judged], level=1.0)
-    for place in stand:
-        one, detector = judged[place]
-        crossing = detector.declare(0, params.arl * len(judged) / len(stand))
-        evidence = _evidence(one, crossing, episode, _marks_of(one))
-        evidence["series_judged"] = len(judged)
-        one.found.append(Found(one.rule, one.unit.series, "breach", index, evidence))
-
-
-def _marks_of(one: _Watched) -> Callable[[int], list[str] | None]:
-    return lambda number: one.marks.get(str(number))
-
-
-def _evidence(
-    one: _Watched, crossing: Crossing, episode: Seen, mark_of: Callable[[int], list[str] | None]
-) -> dict[str, Any]:
-    change = mark_of(crossing.change)
-    params = one.rule.params
-    promise = {name: getattr(params, name) for name in ("arl", "alpha") if hasattr(params, name)}
-    evidence: dict[str, Any] = {
-        "series": one.unit.series,
-        "statistic": crossing.statistic,
-        "e_value": crossing.value,
-        "threshold": crossing.threshold,
-        **promise,
-        **crossing.facts,
-        "decided_by": {"episode": episode.id, "at": _time(episode.started_at)},
-    }
-    since = crossing.facts.get("since", {})
-    if one.unit.series.partition("@")[0] in LEVELS and since.get("value") is not None:
-        low, high = wilson(since["value"] * since["n"], since["n"])
-        evidence["since"] = since | {"interval": [low, high]}
-    if change is not None and crossing.kind == "breach":
-        evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
-    reference = evidence.get("reference")
-    if reference is not None and "end" in reference and one.first is not None:
-        end = mark_of(reference["end"])
-        known = {name: value for name, value in reference.items() if name != "end"}
-        evidence["reference"] = known | {"from": one.first[0], "to": None if end is None else end[0]}
-    return evidence
-
-
-def _time(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")

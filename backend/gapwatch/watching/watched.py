@@ -1,0 +1,91 @@
+"""A detector at work: what is stored of it, the episodes it may have to name, and its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from gapwatch.statistics.drift import Crossing
+from gapwatch.statistics.rates import wilson
+from gapwatch.watching.detectors import Detector
+from gapwatch.watching.making import Unit
+from gapwatch.watching.rules import LEVELS, Rule
+from gapwatch.watching.series import Seen
+
+
+@dataclass
+class Stored:
+    """A detector as it lies in the database."""
+
+    params: dict[str, Any]
+    state: dict[str, Any]
+    restart: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something came true for a series under a rule. `index` is the place of the deciding episode in the batch."""
+
+    rule: Rule
+    series: str
+    input: Literal["suspect", "breach", "recovery"]
+    index: int
+    evidence: dict[str, Any]
+
+
+@dataclass
+class Watched:
+    """A detector at work, with the times of the episodes it may still have to name."""
+
+    rule: Rule
+    unit: Unit
+    detector: Detector
+    marks: dict[str, list[str]]
+    first: list[str] | None
+    pending_until: int | None = None
+    pending_evidence: dict[str, Any] | None = None
+    policy_id: int | None = None
+    # Values with time and id that wait for their block to be full.
+    waiting: list[list[Any]] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+
+
+def keep_marks(one: Watched, mark_of: Callable[[int], list[str] | None]) -> None:
+    """Only what the detector may still name is kept."""
+    kept = {str(number): mark_of(number) for number in set(one.detector.candidates()) if number < one.detector.n}
+    one.marks = {number: mark for number, mark in kept.items() if mark is not None}
+
+
+def evidence_of(
+    one: Watched, crossing: Crossing, episode: Seen, mark_of: Callable[[int], list[str] | None]
+) -> dict[str, Any]:
+    change = mark_of(crossing.change)
+    params = one.rule.params
+    promise = {name: getattr(params, name) for name in ("arl", "alpha") if hasattr(params, name)}
+    evidence: dict[str, Any] = {
+        "series": one.unit.series,
+        "statistic": crossing.statistic,
+        "e_value": crossing.value,
+        "threshold": crossing.threshold,
+        **promise,
+        **crossing.facts,
+        "decided_by": {"episode": episode.id, "at": time_words(episode.started_at)},
+    }
+    since = crossing.facts.get("since", {})
+    if one.unit.series.partition("@")[0] in LEVELS and since.get("value") is not None:
+        low, high = wilson(since["value"] * since["n"], since["n"])
+        evidence["since"] = since | {"interval": [low, high]}
+    if change is not None and crossing.kind == "breach":
+        evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
+    reference = evidence.get("reference")
+    if reference is not None and "end" in reference and one.first is not None:
+        end = mark_of(reference["end"])
+        known = {name: value for name, value in reference.items() if name != "end"}
+        evidence["reference"] = known | {"from": one.first[0], "to": None if end is None else end[0]}
+    return evidence
+
+
+def time_words(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
