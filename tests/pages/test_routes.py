@@ -5,6 +5,7 @@ import pytest
 from people import Browser, somebody
 
 from gapwatch.access.roles import ROLES
+from gapwatch.access.sealing import Sealer
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
@@ -19,7 +20,12 @@ def table(service):
     settings = Settings(data_dir=service.data_dir, database_url=service.database_url)
     database = Database(service.database_url)
     yield PageRoutes(
-        database, Pages(), settings, nudge=lambda: None, export=lambda project_id, wanted: iter(())
+        database,
+        Pages(),
+        settings,
+        nudge=lambda kind: None,
+        sealer=Sealer(b"s" * 32),
+        export=lambda project_id, wanted: iter(()),
     ).table
     database.close()
 

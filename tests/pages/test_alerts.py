@@ -1,0 +1,85 @@
+import re
+
+import pytest
+from people import Browser, somebody
+
+from parts import episode, wait_until
+
+SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
+
+
+@pytest.fixture
+def engineer(service, project):
+    """Somebody at a project whose deployment loses half; an alert is open."""
+    records = [episode(**SIM, outcome="failure" if n % 25 == 0 else "success") for n in range(100)]
+    records += [
+        episode(started_at=f"2026-10-{1 + n // 5:02}T10:0{n % 5}:00Z", outcome="failure" if n % 2 else "success")
+        for n in range(120)
+    ]
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    wait_until(
+        lambda: project.rows("SELECT 1 FROM alerts WHERE project_id = :p AND state = 'firing'"),
+        30,
+        what="an alert",
+    )
+    with Browser(service, somebody(project, "engineer")) as browser:
+        yield browser
+
+
+def first_alert(browser: Browser) -> str:
+    return re.search(r'<th scope="row" class="wrap"><a href="(/alerts/\d+)"', browser.get("/alerts").text)[1]
+
+
+def test_the_inbox_says_what_waits_and_every_page_counts_it(engineer):
+    page = engineer.get("/alerts").text
+    assert re.search(r"▼ \d alerts?</strong> waits? for somebody", page)
+    assert "success-below-sim" in page
+    assert '<span class="count">' in engineer.get("/episodes").text
+    assert "on fire" in engineer.get("/").text
+    assert engineer.get("/alerts?state=resolved").text.count("<tbody>") == 0
+    assert engineer.get("/alerts?state=nonsense").status_code == 422
+
+
+def test_one_alert_tells_everything_and_its_twin_is_the_apis(engineer, project):
+    address = first_alert(engineer)
+    page = engineer.get(address).text
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert re.search(
+        r"Real success is \d\d\.\d % \(n \d+, [\d.]+ to [\d.]+\) against 96\.0 % in simulation", words
+    )
+    assert "Nobody was told." in page
+    twin = engineer.get(f"{address}?format=json").json()["page"]["alert"]
+    with project.client("read") as client:
+        api = client.get(address).json()
+    assert {name: twin[name] for name in ("id", "rule", "state", "evidence", "series")} == {
+        name: api[name] for name in ("id", "rule", "state", "evidence", "series")
+    }
+
+
+def test_it_is_acknowledged_commented_on_silenced_and_resolved_with_a_fix(engineer, project):
+    address = first_alert(engineer)
+    page = engineer.submit(address, project.slug, act="acknowledge", comment="on it")
+    assert 'data-s="acknowledged"' in page.text
+    assert "on it" in page.text
+    assert "is on it" in engineer.get("/deployments/berlin-line-3").text
+    assert "a remark" in engineer.submit(address, project.slug, act="comment", comment="a remark").text
+    engineer.submit(address, project.slug, act="silence", comment="known", **{"for": "4h"})
+    assert "known" in engineer.get("/settings/silences").text
+    resolved = engineer.submit(address, project.slug, act="resolve", comment="new pads", mitigation="yes")
+    assert 'data-s="resolved"' in resolved.text
+    events = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]["events"]
+    assert [event["title"] for event in events] == ["new pads"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"act": "explode"}, {"act": "comment", "comment": ""}, {"act": "silence", "comment": "x", "for": "9y"}],
+)
+def test_what_cannot_be_done_is_refused(engineer, project, fields):
+    assert engineer.submit(first_alert(engineer), project.slug, **fields).status_code == 404
+
+
+@pytest.mark.parametrize("number", ["0", "999999999", "abc", "99999999999999999999", "%00"])
+def test_an_alert_that_does_not_exist_has_no_page(engineer, number):
+    assert engineer.get(f"/alerts/{number}").status_code == 404
