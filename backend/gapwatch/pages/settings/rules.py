@@ -22,6 +22,7 @@ from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity,
 LONGEST_NAME = 128
 PREVIEW_DAYS = 90
 NOT_REPLAYABLE = ("category", "no_data")
+DEFAULT_NAMES = {rule.name for rule in DEFAULT_RULES}
 MATCHED = ("deployment", "policy", "task", "site", "stage")
 KINDS: dict[str, str] = {
     "drop": "real success is below sim for certain",
@@ -191,7 +192,7 @@ def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None,
                 [names[number] for number in rule.channels if number in names],
                 rule.dry_run,
                 rule.enabled,
-                rule.is_default,
+                rule.name in DEFAULT_NAMES,
                 rule.name in own,
             )
             for rule in alert_settings.rules(visit.transaction, visit.project_id)
