@@ -189,6 +189,18 @@ def test_a_channel_that_was_removed_gets_nothing(stage):
     assert stage.receiver.got == []
 
 
+def test_a_channel_that_is_added_later_is_told_what_is_open(stage):
+    stage.fall()
+    assert stage.deliveries() == []
+    stage.add_channel()
+    stage.keep_time()
+    stage.send()
+    assert len(stage.receiver.webhooks("trigger")) == 1
+    stage.add_channel("/second")
+    stage.keep_time()
+    assert stage.send() == 0
+
+
 def test_a_rule_may_name_its_channels(stage):
     stage.add_channel("/hook")
     named = stage.add_channel("/named", min_severity="critical")

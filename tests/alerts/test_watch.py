@@ -52,8 +52,7 @@ def test_a_step_that_dies_before_its_commit_leaves_nothing_and_is_done_again(sta
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;"
         "CREATE TRIGGER refuse BEFORE DELETE ON watch_due FOR EACH ROW EXECUTE FUNCTION refuse()"
     )
-    with pytest.raises(Exception, match="no"):
-        watch_due_episodes(stage.database, "x")
+    assert watch_due_episodes(stage.database, "x") == 0
     assert stage.alerts() == {}
     assert stage.rows("SELECT episodes FROM watches") == [(300,)]
     stage.run("DROP TRIGGER refuse ON watch_due")

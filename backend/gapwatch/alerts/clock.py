@@ -7,9 +7,9 @@ from collections.abc import Callable
 import structlog
 
 from gapwatch.alerts.egress import Egress
-from gapwatch.alerts.incidents import settle_due
+from gapwatch.alerts.incidents import settle_one
 from gapwatch.alerts.watch import watch_silence
-from gapwatch.store import heartbeats, outbox
+from gapwatch.store import heartbeats, incidents, outbox
 from gapwatch.store.database import Connection, Database
 
 log = structlog.get_logger()
@@ -20,7 +20,8 @@ HEARTBEAT_EVERY_S = 60.0
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
     """One round. Times are stored, so that a restart of everything changes none of them."""
-    database.run(lambda connection: settle_due(connection, link_base))
+    for project_id, deployment_id in database.run(incidents.incidents_to_page):
+        database.run(_settle(project_id, deployment_id, link_base))
     database.run(outbox.repeats_due)
     if database.run(_claim("silence", SILENCE_EVERY_S)):
         watch_silence(database, link_base)
@@ -34,6 +35,10 @@ def beat(url: str) -> None:
     attempt = Egress(allow_private=True).post(url, b"", {})
     if attempt.outcome != "sent":
         log.warning("heartbeat not accepted", status=attempt.status, answer=attempt.answer[:200])
+
+
+def _settle(project_id: int, deployment_id: int, link_base: str) -> Callable[[Connection], None]:
+    return lambda connection: settle_one(connection, project_id, deployment_id, link_base)
 
 
 def _claim(part: str, every_s: float) -> Callable[[Connection], bool]:

@@ -51,14 +51,11 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
     _page(connection, place, incident, heard, by_name, now, link_base)
 
 
-def settle_due(connection: Connection, link_base: str) -> int:
-    """Incidents whose page was held back until now; how many were looked at."""
-    due = incidents.incidents_to_page(connection)
-    for project_id, deployment_id in due:
-        watching.lock_deployment(connection, deployment_id)
-        rules = alert_settings.rules(connection, project_id)
-        settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
-    return len(due)
+def settle_one(connection: Connection, project_id: int, deployment_id: int, link_base: str) -> None:
+    """An incident whose page was held back until now."""
+    watching.lock_deployment(connection, deployment_id)
+    rules = alert_settings.rules(connection, project_id)
+    settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
 
 
 def _page(

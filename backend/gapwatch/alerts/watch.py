@@ -4,12 +4,16 @@ transaction.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+
+import structlog
 
 from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.incidents import settle
 from gapwatch.alerts.places import Place, place_of
+from gapwatch.errors import ServiceUnavailable
 from gapwatch.store import alert_moves, alert_settings, detectors, watching
 from gapwatch.store.database import Connection, Database
 from gapwatch.watching.engine import watch_episodes
@@ -18,17 +22,37 @@ from gapwatch.watching.series import Seen
 from gapwatch.watching.watched import Stored
 from gapwatch.watching.worsening import standing_now
 
+log = structlog.get_logger()
+
 # An episode that began so long before the newest one tells of another time, and pages nobody today.
 LATE_AFTER = timedelta(days=1)
+ROUND_S = 30.0
 
 
 def watch_due_episodes(database: Database, link_base: str) -> int:
-    """Watch until nothing is due; returns the number of batches done."""
-    done = 0
-    for project_id in database.run(watching.projects_due):
-        while count := database.run(_step(project_id, link_base)):
-            done += count
+    """Watch until nothing is due, or for half a minute; returns the number of batches done.
+
+    One step a project in turn: a busy one does not keep the others waiting, nor does one that fails.
+    """
+    done, until = 0, time.monotonic() + ROUND_S
+    while time.monotonic() < until:
+        count = sum(_try_step(database, one, link_base) for one in database.run(watching.projects_due))
+        if not count:
+            break
+        done += count
     return done
+
+
+def _try_step(database: Database, project_id: int, link_base: str) -> int:
+    try:
+        return database.run(_step(project_id, link_base))
+    except ServiceUnavailable:
+        # The server is away, not a project to blame: the next sweep comes back.
+        raise
+    except Exception:
+        # Nothing of the step is stored; `/readyz` shows how long its batches have been waiting.
+        log.exception("watch failed", project_id=project_id)
+        return 0
 
 
 def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:

@@ -168,6 +168,13 @@ def put_channel(
         """
     found = connection.execute(text(statement), values).scalar()
     if found is not None:
+        # What is open and nobody was told of may have found somebody to tell.
+        connection.execute(
+            text("""
+            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
+            """),
+            {"p": project_id},
+        )
         action = "channel.create" if channel_id is None else "channel.change"
         audit(connection, project_id, actor, action, f"channel/{found}", name=name, kind=kind)
     return found
