@@ -27,7 +27,7 @@ from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggest
 from gapwatch.pages.report import Report, report_headers
 from gapwatch.pages.static import Assets
 from gapwatch.pages.tables import csv_answer, deployment_table
-from gapwatch.store import fleet, timeline, vocabulary
+from gapwatch.store import timeline, vocabulary
 from gapwatch.store.timeline import EVENT_KINDS, EventRow
 
 LONGEST_TITLE = 200
@@ -131,6 +131,7 @@ class Deployment:
         events = timeline.events_of(
             visit.transaction, visit.project_id, described.id, first - timedelta(days=2), window.until
         )
+        newest, metrics = vocabulary.about_deployment(visit.transaction, visit.project_id, described.id)
         page = DeploymentPage(
             slug=described.slug,
             policy=described.policy,
@@ -138,7 +139,7 @@ class Deployment:
             task=described.task,
             site=described.site,
             stage=described.stage,
-            newest=fleet.newest_episode(visit.transaction, visit.project_id, described.id),
+            newest=newest,
             drop=drop,
             sim=side_value(comparison.sim, comparison.real),
             real=side_value(comparison.real, comparison.sim),
@@ -154,7 +155,7 @@ class Deployment:
             mitigations=measured(events, trend.steps),
             suggestions=suggestions(ledger),
             alerts=open_alerts(visit, described.slug),
-            choices=_choices(visit, comparison, slices, asked.given),
+            choices=_choices(comparison, slices, asked.given, metrics),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             problems=asked.problems,
@@ -178,7 +179,9 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     return first if first is not None and first.contribution > 0 else None
 
 
-def _choices(visit: Visit, comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
+def _choices(
+    comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]], metrics: list[str]
+) -> Choices:
     cells = [count.cell for count in comparison.real.cells]
     named = {
         "robot": {cell.robot for cell in cells if cell.robot} | set(given.get("robot", [])),
@@ -187,7 +190,6 @@ def _choices(visit: Visit, comparison: Comparison, slices: SlicesAnswer, given: 
     baseline = comparison.baseline
     simulators = [] if baseline is None else [(baseline.simulator, baseline.version)]
     simulators += [] if baseline is None else [(one.simulator, one.version) for one in baseline.alternatives]
-    metrics = vocabulary.metric_names(visit.transaction, visit.project_id)
     return Choices(
         metrics=list(dict.fromkeys([*ALWAYS_METRICS, *metrics, *given.get("metric", [])])),
         simulators=[f"{name}@{version}" for name, version in simulators],

@@ -61,7 +61,9 @@ class Door:
 
         return endpoint
 
-    def session(self, transaction: access.Transaction, request: Request) -> access.SignedIn | None:
+    def session(
+        self, transaction: access.Transaction, request: Request
+    ) -> tuple[access.SignedIn, list[access.Membership]] | None:
         token = request.cookies.get(self._cookie)
         return access.find_session(transaction, hash_token(token)) if token else None
 
@@ -105,12 +107,12 @@ class Door:
     def _enter(self, request: Request, form: Form, needed: Role | None, handler: Handler) -> Response:
         is_change = request.method not in SAFE_METHODS
         with self.database.transaction() as transaction:
-            person = self.session(transaction, request)
-            if person is None:
+            found = self.session(transaction, request)
+            if found is None:
                 return _to_sign_in(request)
+            person, mine = found
             if is_change and not secrets.compare_digest(person.csrf_token, form.one("csrf")):
                 raise Forbidden("The form is out of date; load the page again.")
-            mine = access.memberships(transaction, person.user_id)
             # A form says in itself which project it was shown for, whatever other tabs show by now.
             wanted = form.one("project") if is_change else request.query_params.get("project")
             project = next((one for one in mine if one.slug == wanted or not wanted), None)
@@ -137,7 +139,7 @@ class Door:
                 version=state.version,
                 address=_address(request),
             )
-            reply = handler(Visit(request, transaction, person, project, frame, form))
+            reply = handler(Visit(request, transaction, person, project, frame, form, state.options))
         if isinstance(reply, Response):
             return reply
         if request.query_params.get("format") == "json":

@@ -19,7 +19,7 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.marks import read_mark, write_mark
 from gapwatch.statistics.attribution import FailedEpisode, attribute
-from gapwatch.store import directory, episodes, fleet
+from gapwatch.store import episodes, fleet
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
 PAGE = 50
@@ -89,7 +89,7 @@ class Episodes:
         links = visit.frame.links
         after = read_mark(visit.request.query_params.get("after"))
         found, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
-        taxonomy = Taxonomy(directory.project_options(visit.transaction, visit.project_id).get("taxonomy"))
+        taxonomy = Taxonomy(visit.options.get("taxonomy"))
         page = EpisodesPage(
             entries=[_entry(record, taxonomy, links, asked.given) for record in found],
             applied=applied(links, ("episodes",), asked.given),

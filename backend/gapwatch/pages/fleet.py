@@ -83,21 +83,18 @@ class Fleet:
         question = question_of(StatisticsFilter.model_validate({"since": wanted.since}), now)
         known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
         rows = fleet_rows(visit.transaction, visit.project_id, known, question)
-        options = directory.project_options(visit.transaction, visit.project_id)
         words = fleet.failure_words(visit.transaction, visit.project_id, question.window.since)
-        simulators = directory.simulators(visit.transaction, visit.project_id)
-        leads = leading_categories(known, rows, words, simulators, Taxonomy(options.get("taxonomy")))
+        leads = leading_categories(known, rows, words, Taxonomy(visit.options.get("taxonomy")))
         since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
-        recent = fleet.recent_success(visit.transaction, visit.project_id, since)
+        glance = fleet.glance(visit.transaction, visit.project_id, since, now - timedelta(hours=24))
         # The most urgent of each deployment: the list is in that order, and the first to be put in stays.
         alerts = {one.deployment: one for one in reversed(open_alerts(visit))}
-        newest = fleet.newest_episodes(visit.transaction, visit.project_id)
         entries = [
             FleetEntry(
                 row,
                 leads.get(row.slug),
-                sparkline(recent.get(deployment.id, []), row.sim.value, since, SPARK_DAYS),
-                newest.get(deployment.id),
+                sparkline(glance.recent.get(deployment.id, []), row.sim.value, since, SPARK_DAYS),
+                glance.newest.get(deployment.id),
                 alerts.get(row.slug),
                 links.to("deployments", row.slug, since=wanted.since),
             )
@@ -118,8 +115,8 @@ class Fleet:
             verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
             worst=min(entries, key=_worst_first, default=None),
             urgent=_urgent(entries),
-            last_day=fleet.counted_since(visit.transaction, visit.project_id, now - timedelta(hours=24)),
-            newest=max(newest.values(), default=None),
+            last_day=glance.last_day,
+            newest=max(glance.newest.values(), default=None),
             sites=sorted({row.site for row in rows if row.site}),
             given=asked.given,
             applied=applied(links, (), {name: values for name, values in asked.given.items() if name != "sort"}),

@@ -42,6 +42,8 @@ class Visit:
     project: Membership
     frame: Frame
     form: Form
+    # What the project decides for itself: its taxonomy, the direction of its metrics.
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def project_id(self) -> int:

@@ -5,7 +5,7 @@ A phase alone says where it failed, not why; a deployment's own page also looks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gapwatch.answers.fleet import FleetRow
@@ -17,7 +17,8 @@ from gapwatch.taxonomy import Taxonomy
 LEAST_SHARE = 0.25
 
 Shares = dict[str, float]
-Key = tuple[str, int, int, int]
+# Domain, deployment or simulator, policy, task.
+Key = tuple[str, int | tuple[str | None, str | None], int, int]
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,16 @@ def leading_categories(
     known: Sequence[Deployment],
     rows: Sequence[FleetRow],
     words: Sequence[FailureWords],
-    simulators: Mapping[int, tuple[str, str]],
     taxonomy: Taxonomy,
 ) -> dict[str, Leading]:
     failures = _by_category(words, taxonomy)
-    numbers = {pair: number for number, pair in simulators.items()}
     found = {}
     for deployment, row in zip(known, rows, strict=True):
         if row.verdict not in ("large", "small") or not row.real.n or not row.sim.n:
             continue
         runs = (deployment.policy_id, deployment.task_id)
         real = failures.get(("real", deployment.id, *runs), {})
-        simulator = numbers.get((row.simulator or "", row.simulator_version or ""), 0)
-        sim = failures.get(("sim", simulator, *runs), {})
+        sim = failures.get(("sim", (row.simulator, row.simulator_version), *runs), {})
         excess = {name: real[name] / row.real.n - sim.get(name, 0.0) / row.sim.n for name in real}
         if excess and max(excess.values()) >= LEAST_SHARE * (row.drop.value or 0.0):
             first = max(sorted(excess), key=lambda name: excess[name])
@@ -61,7 +59,8 @@ def _by_category(words: Sequence[FailureWords], taxonomy: Taxonomy) -> dict[Key,
         else:
             labelled = [name for label in one.labels for name in taxonomy.categories_of("labels", label)]
             to = tuple(dict.fromkeys(labelled))
-        shares = found.setdefault((one.domain, one.source_id, one.policy_id, one.task_id), {})
+        source = one.source_id if one.domain == "real" else (one.simulator, one.simulator_version)
+        shares = found.setdefault((one.domain, source, one.policy_id, one.task_id), {})
         for name in to:
             shares[name] = shares.get(name, 0.0) + one.failures / len(to)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, text, update
@@ -16,6 +16,7 @@ Transaction = Connection
 
 # A browser that is not seen for so long, or that signed in so long ago, has to sign in again.
 SESSION_IDLE, SESSION_ABSOLUTE = "14 days", "90 days"
+SEEN_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -77,30 +78,40 @@ def open_session(connection: Connection, user_id: int, token_hash: bytes, csrf_t
     )
 
 
-def find_session(connection: Connection, token_hash: bytes) -> SignedIn | None:
-    """The session behind a token, if it is neither idle nor old; seeing it keeps it alive."""
-    row = connection.execute(
-        select(User.id, User.email, BrowserSession.csrf_token, BrowserSession.seen_at)
+def find_session(connection: Connection, token_hash: bytes) -> tuple[SignedIn, list[Membership]] | None:
+    """Who is behind a token and the projects they are in, unless it is idle or old; seeing it keeps it alive."""
+    rows = connection.execute(
+        select(
+            User.id,
+            User.email,
+            BrowserSession.csrf_token,
+            BrowserSession.seen_at,
+            Project.id.label("project_id"),
+            Project.slug,
+            Project.name,
+            Member.role,
+        )
         .join(User, User.id == BrowserSession.user_id)
+        .outerjoin(Member, Member.user_id == User.id)
+        .outerjoin(Project, Project.id == Member.project_id)
         .where(
             BrowserSession.token_hash == token_hash,
             User.disabled_at.is_(None),
             BrowserSession.seen_at > func.now() - text(f"interval '{SESSION_IDLE}'"),
             BrowserSession.created_at > func.now() - text(f"interval '{SESSION_ABSOLUTE}'"),
         )
-    ).first()
-    if row is None:
+        .order_by(Project.slug)
+    ).all()
+    if not rows:
         return None
+    first = rows[0]
     # Written at most once a minute: a page view is otherwise free of writes.
-    connection.execute(
-        update(BrowserSession)
-        .where(
-            BrowserSession.token_hash == token_hash,
-            BrowserSession.seen_at < func.now() - text("interval '1 minute'"),
+    if datetime.now(UTC) - first.seen_at > SEEN_EVERY:
+        connection.execute(
+            update(BrowserSession).where(BrowserSession.token_hash == token_hash).values(seen_at=func.now())
         )
-        .values(seen_at=func.now())
-    )
-    return SignedIn(row.id, row.email, row.csrf_token)
+    mine = [Membership(row.project_id, row.slug, row.name, row.role) for row in rows if row.project_id is not None]
+    return SignedIn(first.id, first.email, first.csrf_token), mine
 
 
 def close_session(connection: Connection, token_hash: bytes) -> None:

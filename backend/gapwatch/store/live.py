@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -13,6 +14,7 @@ SELECT coalesce((SELECT folds FROM project_changes WHERE project_id = :p), 0) AS
        coalesce((SELECT max(id) FROM audit_entries WHERE project_id = :p), 0) AS audited,
        coalesce((SELECT max(id) FROM alert_transitions WHERE project_id = :p), 0) AS moved,
        coalesce((SELECT max(id) FROM rejected_records WHERE project_id = :p), 0) AS rejected,
+       (SELECT options FROM projects WHERE id = :p) AS options,
        (SELECT count(*) FROM alerts WHERE project_id = :p AND state <> 'resolved' AND state <> 'pending'
           AND NOT dry_run) AS open
 """)
@@ -26,11 +28,12 @@ ON CONFLICT (project_id) DO UPDATE SET folds = c.folds + 1
 class ProjectState:
     version: str
     open_alerts: int
+    options: dict[str, Any]
 
 
 def project_state(connection: Connection, project_id: int) -> ProjectState:
     row = connection.execute(_STATE, {"p": project_id}).one()
-    return ProjectState(f"{row.folds}.{row.audited}.{row.moved}.{row.rejected}", row.open)
+    return ProjectState(f"{row.folds}.{row.audited}.{row.moved}.{row.rejected}", row.open, row.options)
 
 
 def count_folds(connection: Connection, project_ids: Collection[int]) -> None:

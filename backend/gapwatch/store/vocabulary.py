@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import Connection, text
 
 MOST_WORDS = 300
@@ -36,12 +38,16 @@ def words_used(connection: Connection, project_id: int) -> dict[str, dict[str, i
     return found
 
 
-def metric_names(connection: Connection, project_id: int) -> list[str]:
-    rows = connection.execute(
+def about_deployment(
+    connection: Connection, project_id: int, deployment_id: int
+) -> tuple[datetime | None, list[str]]:
+    """When its newest episode started, and the metrics that the project knows."""
+    row = connection.execute(
         text("""
-        SELECT DISTINCT unnest(names) AS name FROM name_sets WHERE project_id = :p AND kind = 'metric'
-        ORDER BY name LIMIT :most
+        SELECT (SELECT max(started_at) FROM episodes WHERE project_id = :p AND deployment_id = :d) AS newest,
+               ARRAY(SELECT DISTINCT unnest(names) AS name FROM name_sets
+                     WHERE project_id = :p AND kind = 'metric' ORDER BY name LIMIT :most) AS metrics
         """),
-        {"p": project_id, "most": MOST_WORDS},
-    )
-    return [row.name for row in rows]
+        {"p": project_id, "d": deployment_id, "most": MOST_WORDS},
+    ).one()
+    return row.newest, list(row.metrics)

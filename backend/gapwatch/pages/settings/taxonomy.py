@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import directory, options, vocabulary
+from gapwatch.store import options, vocabulary
 from gapwatch.taxonomy import CATEGORIES, KINDS, Kind, Taxonomy
 
 LONGEST_WORD = 128
@@ -62,7 +62,7 @@ def change_taxonomy(visit: Visit) -> View | Response:
 
 
 def _own(visit: Visit) -> dict[str, dict[str, Any]]:
-    return directory.project_options(visit.transaction, visit.project_id).get("taxonomy") or {}
+    return visit.options.get("taxonomy") or {}
 
 
 def _page(visit: Visit, problem: str) -> TaxonomyPage:
