@@ -9,9 +9,15 @@ BIN := .venv/bin
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
 
-# Two at a time, a file to each: much of a test is waiting for real servers.
+# What kills processes, fills disks, opens browsers or measures time runs alone; the rest two files at a time.
+ALONE := tests/faults tests/browser tests/alerts tests/client tests/test_supervisor.py tests/test_worker.py \
+	tests/test_embedded.py tests/test_outside_servers.py tests/test_demo.py tests/test_containers.py \
+	tests/test_backups.py tests/test_health.py tests/ingest/test_connections.py tests/ingest/test_episodes.py \
+	tests/ingest/test_keys.py tests/ingest/test_catalogue.py tests/pages/test_joining.py
+
 test: check
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(ALONE))
+	@$(BIN)/python -m pytest $(ALONE)
 
 check: .venv/installed-dev
 	@$(BIN)/ruff check .

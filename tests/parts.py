@@ -115,7 +115,7 @@ def start_service(data_dir: Path, *arguments: str, ready_within_s: float = 30, *
 def reachable(path: Path) -> Path:
     """pytest's directories are closed to others; the account Postgres runs as must get through."""
     if os.geteuid() == 0:
-        for directory in [path, *path.parents][:4]:
+        for directory in [path, *path.parents][:5]:
             directory.chmod(directory.stat().st_mode | 0o011)
     return path
 

@@ -10,7 +10,7 @@ def test_health_needs_no_key(service):
 def test_readiness_says_how_each_part_is_doing(service):
     answer = wait_until(lambda: (a := httpx.get(f"{service.url}/readyz")).status_code == 200 and a, 15)
     checks = answer.json()["checks"]
-    assert set(checks) == {"database", "migrations", "disk", "worker", "work"}
+    assert set(checks) == {"database", "migrations", "disk", "worker", "work", "watch", "outbox"}
     assert all(check["ok"] for check in checks.values())
 
 

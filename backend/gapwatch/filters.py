@@ -153,8 +153,6 @@ class TrendFilter(StatisticsFilter):
 
 
 class TrustFilter(SideFilter):
-    version: Name | None = Field(
-        None, description="Version of the simulator; else that with most episodes."
-    )
+    version: Name | None = Field(None, description="Version of the simulator; else that with most episodes.")
     metric: Name = Field("success", description="success, reward, duration_s, or the name of a metric.")
     task: Name | None = Field(None, description="One task; else all tasks that both sides have tried.")

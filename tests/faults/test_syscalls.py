@@ -110,8 +110,8 @@ def test_a_kill_at_any_send_or_write_of_a_request_loses_nothing_acknowledged(web
                 points[call] = number - 1
                 break
     # Killed at each of them, with either outcome: the sweep met the whole transaction.
-    assert points["sendto"] >= 8
-    assert points["write"] >= 2
+    assert points["sendto"] >= 6
+    assert points["write"] >= 1
     assert retries == {"accepted", "duplicate"}
     fold_due_work(database)
     found = compare(project, sent, sent)

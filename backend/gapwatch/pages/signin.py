@@ -44,8 +44,12 @@ class SignIn:
 
     def show(self, request: Request, _: Form) -> Response:
         to = local_path(request.query_params.get("to"))
-        with self._door.database.transaction() as transaction:
-            has_users = access.has_users(transaction)
+        try:
+            with self._door.database.transaction() as transaction:
+                has_users = access.has_users(transaction)
+        except ServiceUnavailable:
+            # The form is shown all the same; whoever sends it is told.
+            has_users = True
         return self._door.pages.render("sign_in.html", page=SignInPage("", to, has_users))
 
     def submit(self, request: Request, form: Form) -> Response:

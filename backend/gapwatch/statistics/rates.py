@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
 
 Z_95 = 1.959963984540054
@@ -166,6 +167,7 @@ def square_and_add(first: Limits, second: Limits, correlation: float = 0.0) -> L
     return Limits(value, max(-1.0, low), min(1.0, high))
 
 
+@lru_cache(maxsize=8192)
 def ratio_score(top: int, n_top: int, bottom: int, n_bottom: int) -> Limits:
     """Score interval for the ratio of two independent rates.
 
