@@ -16,6 +16,7 @@ import click
 import structlog
 
 from gapwatch import __version__, embedded
+from gapwatch.errors import ServiceUnavailable
 from gapwatch.logs import configure_logs
 from gapwatch.settings import Settings, SettingsError, read_settings, unknown_variables
 
@@ -92,7 +93,11 @@ def _say_ready(settings: Settings) -> None:
     click.echo(f"\n  Gapwatch is ready: {settings.public_url}\n")
     assert settings.database_url is not None  # noqa: S101 - the supervisor set it
     database = Database(settings.database_url)
-    link = setup_link(database, settings)
+    try:
+        link = setup_link(database, settings)
+    except ServiceUnavailable:
+        # Web prints it too; a database that is away must not end the service.
+        link = None
     database.close()
     if link is not None:
         click.echo(f"  Nobody can sign in yet. Make the first admin, within a day, at\n  {link}\n")

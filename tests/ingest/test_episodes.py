@@ -200,6 +200,8 @@ def test_a_frozen_database_is_a_503_and_not_a_hanging_request(tmp_path):
                     process.resume()
             assert answer.status_code == 503
             assert answer.headers["retry-after"]
+            record = episode()
+            wait_until(lambda: sender.post("/episodes", json=record).is_success, 10, what="service as before")
     finally:
         database.close()
         service.stop()
