@@ -11,6 +11,7 @@ from sqlalchemy import text
 from gapwatch.rollup import add
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
+from gapwatch.store import rollups
 from gapwatch.store.stored_rollups import all_rows
 from parts import episode, make_project, wait_until
 
@@ -150,6 +151,14 @@ def test_deleting_everything_leaves_no_rows(project):
     settled(project)
     done = verified(project)
     assert (done.episodes, done.rows, done.differences) == (0, 0, 0)
+
+
+def test_a_deletion_that_is_folded_before_its_episode_leaves_no_rows(project):
+    row = ("real", 1, 1, 1, "month", 1788220800, 0)
+    with project.database.transaction() as connection:
+        for count in (-1, 1):
+            rollups.add_counts(connection, project.id, "rollup_contracts", [(*row, count)])
+    assert project.value("SELECT count(*) FROM rollup_contracts WHERE project_id = :p") == 0
 
 
 def test_verify_finds_a_wrong_number(project):

@@ -125,14 +125,15 @@ def _enqueue(
     )
 
 
-# The first of its incident and channel, or a resolve, which makes all before it needless.
+# The first of its incident and channel, or a resolve, which decides on all before it: a killed sender may have
+# told of what is marked as never tried.
 _CLAIM = text("""
 SELECT d.project_id, d.id, d.incident_id, d.channel_id, d.action, d.dedup_key, d.content, d.attempts, d.created_at,
        d.give_up_at, d.reason, c.kind, c.config, c.secret, c.disabled_at IS NULL
 FROM deliveries d JOIN channels c ON c.project_id = d.project_id AND c.id = d.channel_id
 WHERE d.state = 'due' AND d.due_at <= now() AND (d.incident_id IS NULL OR d.action = 'resolve' OR NOT EXISTS (
     SELECT 1 FROM deliveries e WHERE e.project_id = d.project_id AND e.incident_id = d.incident_id
-    AND e.channel_id = d.channel_id AND e.state = 'due' AND e.id < d.id))
+    AND e.channel_id = d.channel_id AND e.state = 'due' AND (e.id < d.id OR e.action = 'resolve')))
 ORDER BY d.due_at, d.id LIMIT 1 FOR UPDATE OF d SKIP LOCKED
 """)
 _BEFORE = """

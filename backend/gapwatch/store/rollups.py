@@ -43,8 +43,9 @@ def add_counts(
     columns = _columns(everything, sorted(rows))
     statement = sql.SQL(
         "WITH done AS (INSERT INTO {table} AS r (project_id, {names}) SELECT %s, {values} FROM {rows}"
-        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates} RETURNING policy_id, task_id, xmax = 0 AS fresh)"
-        " SELECT DISTINCT policy_id, task_id FROM done WHERE fresh"
+        " ON CONFLICT (project_id, {key}) DO UPDATE SET {updates}"
+        " RETURNING policy_id, task_id, xmax = 0 AS fresh, {empty} AS empty)"
+        " SELECT DISTINCT policy_id, task_id, fresh, empty FROM done WHERE fresh OR empty"
     ).format(
         table=sql.Identifier(table),
         names=_names(everything),
@@ -54,13 +55,14 @@ def add_counts(
         updates=sql.SQL(", ").join(
             sql.SQL("{0} = r.{0} + excluded.{0}").format(sql.Identifier(name)) for name in added
         ),
+        empty=_empty("r", added),
     )
     with driver_cursor(connection) as cursor:
-        fresh = set(cursor.execute(statement, (project_id, *columns)).fetchall())
-        if any(count <= 0 for row in rows for count in row[len(keys) :]):
-            empty = sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(name)) for name in added)
-            _delete(connection, project_id, table, keys, columns[: len(keys)], empty)
-    return fresh
+        found = cursor.execute(statement, (project_id, *columns)).fetchall()
+    # Also by adding: a deletion may be folded before the episode it takes back.
+    if any(empty for *_, empty in found):
+        _delete(connection, project_id, table, keys, columns[: len(keys)], _empty(table, added))
+    return {(policy_id, task_id) for policy_id, task_id, fresh, _ in found if fresh}
 
 
 def stored_values(
@@ -117,6 +119,10 @@ def _delete(
     )
     with driver_cursor(connection) as cursor:
         cursor.execute(statement, (project_id, *columns))
+
+
+def _empty(table: str, added: tuple[str, ...]) -> sql.Composed:
+    return sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(table, name)) for name in added)
 
 
 def _columns(keys: Keys, rows: Sequence[tuple[Any, ...]]) -> list[str]:
