@@ -67,7 +67,6 @@ def judge(report: Report, stored: int) -> None:
     """The targets; a ratio is taken within a round, where both sides met the same noise."""
     ratio, value = report.judge_ratio, report.judge_value
     ratio("batches, 1 web process / COPY, 1 connection", writing.BATCHES, writing.FLOOR, 0.6, 0.8)
-    ratio("  same / COPY by psycopg's write_row", writing.BATCHES, writing.WRITE_ROW, 0.6, 0.8)
     ratio("batches, 2 web processes / COPY, 2 connections", writing.BATCHES_2, writing.FLOOR_2, 0.42, 0.5)
     ratio("singles, 32 connections / ordinary service", writing.SINGLES, writing.ORDINARY, 10, 15)
     ratio("singles, saturated / MLflow, a run an episode", writing.SATURATED, writing.RUNS, 100)

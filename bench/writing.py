@@ -15,11 +15,12 @@ from bench.peers import mlflow_server, ordinary_server
 from bench.report import Report
 from bench.senders import Sent, Target, send_batches, send_singles
 from bench.service import Service, Watch, Wrong, serving
+from gapwatch.collector import collect_seldom
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.database import Database
 
-FLOOR = "COPY of packed rows, 1 connection (the floor)"
-WRITE_ROW = "COPY by psycopg's write_row, 1 connection"
+FLOOR = "COPY by psycopg, 1 connection (the floor)"
+PACKED = "COPY of packed rows, 1 connection"
 BATCHES = "batches of 500, 1 web process"
 ZIPPED = "batches, gzip bodies"
 FOLDING = "batches, while workers fold"
@@ -36,8 +37,10 @@ UNDER_LOAD = "memory: web, peak under load"
 EMPTY = "batches, empty table beside the full one"
 FULL = "batches, full table"
 RUNS = "MLflow, a run an episode, 16 processes"
-METRICS = "MLflow, 1,000-metric batches, 4 processes"
-FLOOR_2 = "COPY of packed rows, 2 connections"
+METRICS = "MLflow, 1,000-metric batches into one run"
+METRICS_4 = "MLflow, 1,000-metric batches, 4 processes"
+FLOOR_2 = "COPY by psycopg, 2 connections (the floor)"
+PACKED_2 = "COPY of packed rows, 2 connections"
 BATCHES_2 = "batches of 500, 2 web processes"
 
 CONNECTIONS = 4
@@ -103,8 +106,8 @@ class Run:
         web = service.children("web")
         for _ in self._rounds("batches against COPY"):
             with service.folding_paused():
-                self.report.add(FLOOR, self._copy(service, adapted=False).rate)
-                self.report.add(WRITE_ROW, self._copy(service, adapted=True).rate)
+                self.report.add(PACKED, self._copy(service, adapted=False).rate)
+                self.report.add(FLOOR, self._copy(service, adapted=True).rate)
                 service.empty()
                 with Watch(web) as watch:
                     sent = self._send(service)
@@ -196,9 +199,10 @@ class Run:
                     rate = server.log("runs", self.episodes, processes=16, seconds=seconds)
                 self.report.add(RUNS, rate, note=note)
                 self.report.add(BESIDE_MLFLOW, self._whole_service(service).rate)
-                with service.folding_paused():
-                    rate = server.log("metrics", self.episodes, processes=4, seconds=seconds)
-                self.report.add(METRICS, rate, note=f"{note}; conditions and ids lost")
+                for name, processes in ((METRICS, 1), (METRICS_4, 4)):
+                    with service.folding_paused():
+                        rate = server.log("metrics", self.episodes, processes=processes, seconds=seconds)
+                    self.report.add(name, rate, note=f"{note}; conditions and ids lost")
 
     def measure_two_processes(self, service: Service) -> None:
         with service.folding_paused():
@@ -206,9 +210,8 @@ class Run:
                 service.empty()
                 self._check(service, self._send(service, connections=2 * CONNECTIONS))
             for _ in self._rounds("two web processes against two connections"):
-                service.empty()
-                copies = self._copy_twice(service)
-                self.report.add(FLOOR_2, copies.rate)
+                self.report.add(PACKED_2, self._copy_twice(service, adapted=False).rate)
+                self.report.add(FLOOR_2, self._copy_twice(service, adapted=True).rate)
                 service.empty()
                 sent = self._send(service, connections=2 * CONNECTIONS)
                 self._check(service, sent)
@@ -258,8 +261,9 @@ class Run:
             raise Wrong("COPY did not store every row")
         return copied
 
-    def _copy_twice(self, service: Service) -> Sent:
+    def _copy_twice(self, service: Service, *, adapted: bool) -> Sent:
         """Two connections in two processes, each with half of the rows, starting together."""
+        service.empty()
         parts = len(self._senders)
         begin = time.monotonic() + 1
         copying = [
@@ -267,7 +271,7 @@ class Run:
                 floor.copy_rows,
                 service.database_url,
                 self.rows,
-                adapted=False,
+                adapted=adapted,
                 part=part,
                 parts=parts,
                 begin=begin,
@@ -283,6 +287,7 @@ class Run:
     def _fold(self, service: Service, sent: Sent) -> float:
         """Episodes a second that one worker's code adds to the numbers, the true workers standing still."""
         database = Database(service.database_url, pool_size=1)
+        collect_seldom()
         started = time.monotonic()
         fold_due_work(database)
         seconds = time.monotonic() - started

@@ -9,6 +9,7 @@ import uvicorn
 
 from gapwatch.accounts import setup_link
 from gapwatch.app import make_app
+from gapwatch.collector import collect_seldom
 from gapwatch.errors import GapwatchError
 from gapwatch.protocol import BoundedProtocol
 from gapwatch.settings import Settings
@@ -42,6 +43,7 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
         timeout_graceful_shutdown=DRAIN_WITHIN_S,
     )
     sockets = None if fd is None else [socket.socket(fileno=fd)]
+    collect_seldom()
     uvicorn.Server(config).run(sockets=sockets)
 
 

@@ -15,6 +15,7 @@ from gapwatch.alerts import clock
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes
+from gapwatch.collector import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
@@ -98,6 +99,7 @@ class Worker:
         if self.settings.database_url is None:
             raise ValueError("a worker needs GAPWATCH_DATABASE_URL")
         self._database = Database(self.settings.database_url, pool_size=2, application="gapwatch-worker")
+        collect_seldom()
 
     def _close(self, **_: Any) -> None:
         if self._database is not None:

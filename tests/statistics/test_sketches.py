@@ -21,8 +21,10 @@ from gapwatch.statistics.sketches import (
     merge,
     moments,
     quantile,
+    step_sums,
     subtract,
     values_and_counts,
+    whole_steps,
 )
 
 steady = settings(deadline=None, derandomize=True, database=None)
@@ -172,3 +174,24 @@ def test_a_large_offset_does_not_eat_the_spread():
 
 def test_sums_fit_into_postgres_numeric():
     assert len(str(moments([1.7976931348623157e308] * 1000).total_sq)) < 131072
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e-30, 1e-320, 1e10, 1e300])
+def test_sums_of_a_matrix_are_those_of_its_values_one_by_one(scale):
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(20_000, 3)) * scale
+    matrix[::7] = 0
+    # The largest, the smallest, and both sides of where a step is smaller than the last bit.
+    matrix[:5, 0] = 1.7e308, 5e-324, 2.0**-27, 2.0**-28, -(2.0**-28) + 2.0**-80
+    group = rng.integers(0, 4, len(matrix))
+    totals, squares = step_sums(matrix, group, 5)
+    for number in range(5):
+        for column in range(3):
+            steps = whole_steps(matrix[group == number, column])
+            assert totals[number][column] == sum(steps)
+            assert squares[number][column] == sum(step * step for step in steps)
+
+
+def test_sums_of_a_matrix_refuse_what_is_no_number():
+    with pytest.raises(ValueError, match="finite"):
+        step_sums(np.array([[1.0, np.nan]]), np.array([0]), 1)

@@ -10,7 +10,8 @@ from sqlalchemy import inspect, text
 
 from gapwatch import embedded
 from gapwatch.store.database import Database
-from gapwatch.store.migrate import alembic_config, is_current, migrate
+from gapwatch.store.migrate import alembic_config, migrate
+from gapwatch.store.schema_version import is_current, newest_revision
 from gapwatch.store.tables import Base
 
 # Tables that stand above projects: who exists, and how the parts are doing.
@@ -97,3 +98,7 @@ def test_every_constraint_has_a_name(database):
         )
         odd = [name for name in names if not re.search(r"_(pkey|key|fkey|check|not_null)$", name)]
         assert odd == []
+
+
+def test_the_newest_file_is_the_head():
+    assert newest_revision() == ScriptDirectory.from_config(alembic_config()).get_current_head()

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from gapwatch.errors import GapwatchError
 from gapwatch.store import heartbeats, outbox, watching, work
 from gapwatch.store.database import Database
-from gapwatch.store.migrate import is_current
+from gapwatch.store.schema_version import is_current
 
 # Workers give a sign of life every two seconds.
 WORKER_SILENT_AFTER_S = 20.0

@@ -13,8 +13,8 @@ log = structlog.get_logger()
 
 # Work rows, and about how many episodes, of one transaction. Large steps make few updates of the same rollup row;
 # memory sets the bound.
-CLAIM_AT_MOST = 200
-EPISODES_AT_MOST = 20_000
+CLAIM_AT_MOST = 400
+EPISODES_AT_MOST = 40_000
 
 
 def fold_due_work(database: Database) -> int:

@@ -19,6 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 ACCURACY = 0.01
 GRID_BITS = 80
 LARGEST_SHIFTED = 2.0**900
+_MANTISSA_BITS = 53
+_LIMB = (1 << 18) - 1
+# Sums of products of two limbs stay below 2^53.
+_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,52 @@ def whole_steps(values: ArrayLike) -> list[int]:
     for place in np.flatnonzero(huge).tolist():
         steps[place] = int(x[place]) << GRID_BITS
     return steps
+
+
+def step_sums(
+    values: NDArray[np.float64], group: NDArray[np.int64], groups: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Σ and Σ² in whole steps for each group and column of a matrix: what `whole_steps` would add up to.
+
+    A double is a whole number of 53 bits times a power of two. The numbers are added in limbs of 18 bits for each
+    power apart, where doubles are exact, and put together as integers: no step of Python for each value.
+    """
+    columns = values.shape[1]
+    totals = [[0] * columns for _ in range(groups)]
+    squares = [[0] * columns for _ in range(groups)]
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite")
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        part = values[start : start + _ROWS_AT_ONCE]
+        fraction, exponent = np.frexp(part)
+        shift = exponent + (GRID_BITS - _MANTISSA_BITS)
+        with np.errstate(over="ignore"):  # of large values the other one is taken
+            small = np.rint(np.ldexp(part, GRID_BITS))
+        whole = np.where(shift >= 0, np.ldexp(fraction, _MANTISSA_BITS), small)
+        shift = np.maximum(shift, 0)
+        shifts = np.flatnonzero(np.bincount(shift.ravel()))
+        code = np.searchsorted(shifts, np.arange(shifts[-1] + 1))[shift]
+        place = group[start : start + _ROWS_AT_ONCE, None] * columns + np.arange(columns)
+        key = (place * len(shifts) + code).ravel()
+        size = np.abs(whole).astype(np.int64)
+        sign = np.sign(whole)
+        low, middle, high = (limb.astype(float) for limb in (size & _LIMB, size >> 18 & _LIMB, size >> 36))
+        found = [
+            np.bincount(key, weights=weights.ravel(), minlength=groups * columns * len(shifts))
+            for weights in (
+                *(low * sign, middle * sign, high * sign),
+                *(low * low, 2 * low * middle, 2 * low * high + middle * middle, 2 * middle * high, high * high),
+            )
+        ]
+        filled = np.flatnonzero(found[3] + found[5] + found[7])
+        rows = zip(filled.tolist(), *(column[filled].astype(np.int64).tolist() for column in found), strict=True)
+        for at, t0, t1, t2, s0, s1, s2, s3, s4 in rows:
+            where, power = divmod(at, len(shifts))
+            number, column = divmod(where, columns)
+            bits = int(shifts[power])
+            totals[number][column] += t0 + (t1 << 18) + (t2 << 36) << bits
+            squares[number][column] += s0 + (s1 << 18) + (s2 << 36) + (s3 << 54) + (s4 << 72) << 2 * bits
+    return totals, squares
 
 
 def signed_bins(values: NDArray[np.float64], a: float = ACCURACY) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -87,19 +87,20 @@ def condition_levels(
     connection: Connection, project_id: int, policy_id: int, task_id: int
 ) -> tuple[int, dict[str, int]]:
     """How many cells a policy version's task has, and how many levels each condition has among them."""
-    found = connection.execute(
-        text(
-            "SELECT c.levels FROM cells c WHERE c.project_id = :p AND c.id IN"  # noqa: S608
-            f" (SELECT cell_id FROM rollup_cells WHERE {_PLACE} AND tier = 'month')"
-        ),
-        {"p": project_id, "policy": policy_id, "task": task_id},
-    )
-    cells, levels = 0, dict[str, set[str]]()
+    levels: dict[str, set[str]] = {}
+    with driver_cursor(connection) as cursor:
+        found = cursor.execute(_LEVELS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
     for (each,) in found:
-        cells += 1
-        for name, level in each.items():
+        for name, level in msgspec.json.decode(each).items():
             levels.setdefault(name, set()).add(level)
-    return cells, {name: len(different) for name, different in levels.items()}
+    return len(found), {name: len(different) for name, different in levels.items()}
+
+
+_LEVELS = """
+SELECT levels::text FROM cells WHERE project_id = %(p)s AND id IN (
+    SELECT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
+    AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month')
+"""
 
 
 def pool_condition(

@@ -32,16 +32,6 @@ def migrate(database: Database, revision: str = "head") -> None:
         connection.invalidate()
 
 
-def is_current(database: Database) -> bool:
-    """Whether the database has the schema this release expects."""
-    from alembic.migration import MigrationContext
-    from alembic.script import ScriptDirectory
-
-    head = ScriptDirectory.from_config(alembic_config()).get_current_head()
-    with database.engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision() == head
-
-
 def clear_for_restore(database: Database) -> bool:
     """Leave nothing in a database without projects, so that a dump finds it empty; False when it has some."""
     with database.transaction() as connection:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import compress, pairwise
-from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.levels import level_of
-from gapwatch.statistics.sketches import signed_bins, whole_steps
-from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums
+from gapwatch.statistics.sketches import signed_bins, step_sums
+from gapwatch.tally.sums import DAY_S, Key, Levels, Scope, Sums
 from gapwatch.tally.values import ValueSum
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
@@ -83,21 +82,22 @@ def _tally(rows: Sequence[tuple[Any, ...]], names: Names) -> Sums:
     days = [hour - hour % DAY_S for hour in columns.hour]
     for (scope, hour, outcome), count in Counter(zip(scopes, columns.hour, columns.outcome, strict=True)).items():
         sums.hours.setdefault((scope, hour), [0, 0, 0, 0])[PLACE[outcome]] += count
-    cells = _Cells(names)
-    places = list(zip(scopes, days, columns.robot_id, columns.site_id, columns.stage, columns.condition_set_id,
-                      columns.number_names_id, columns.numbers, strict=True))  # fmt: skip
-    for ((scope, day, *refers), outcome), count in Counter(zip(places, columns.outcome, strict=True)).items():
-        cell = cells.content(scope, *refers)
+    kept = _KeptLevels(columns, names)
+    places = list(zip(scopes, days, columns.robot_id, columns.site_id, columns.stage, kept.numbers, strict=True))
+    for ((scope, day, *where, number), outcome), count in Counter(
+        zip(places, columns.outcome, strict=True)
+    ).items():
+        cell = (*where, kept.levels[number])
         sums.cells.setdefault((scope, day, cell), [0, 0, 0, 0])[PLACE[outcome]] += count
     for (scope, day, contract), count in Counter(zip(scopes, days, columns.contract_id, strict=True)).items():
         sums.contracts[scope, day, contract or 0] = count
-    _count_failures(sums, columns, places, cells)
+    _count_failures(sums, columns, places, kept)
     _count_sessions(sums, columns, scopes, days)
     _count_values(sums, columns, scopes, days, names)
     return sums
 
 
-def _count_failures(sums: Sums, columns: Any, places: Sequence[tuple[Any, ...]], cells: _Cells) -> None:
+def _count_failures(sums: Sums, columns: Any, places: Sequence[tuple[Any, ...]], kept: _KeptLevels) -> None:
     failed = [outcome == "failure" for outcome in columns.outcome]
     said = zip(
         compress(places, failed),
@@ -106,8 +106,8 @@ def _count_failures(sums: Sums, columns: Any, places: Sequence[tuple[Any, ...]],
         compress(columns.category, failed),
         strict=True,
     )
-    for ((scope, day, *refers), phase, labels, category), count in Counter(said).items():
-        key = (scope, day, cells.content(scope, *refers), (phase, tuple(sorted(set(labels))), category))
+    for ((scope, day, *where, number), phase, labels, category), count in Counter(said).items():
+        key = (scope, day, (*where, kept.levels[number]), (phase, tuple(sorted(set(labels))), category))
         sums.failures[key] = sums.failures.get(key, 0) + count
 
 
@@ -147,41 +147,70 @@ def _count_values(sums: Sums, columns: Any, scopes: Sequence[Scope], days: Seque
             _measure(sums, ordered, kind, [labels[column] for column in kept], group[mine], matrix[:, kept])
 
 
-class _Cells:
-    """The content of a cell, found once for rows that refer to the same things."""
+class _KeptLevels:
+    """The conditions of each row as the number of its levels, without those that are left out of cells.
 
-    def __init__(self, names: Names) -> None:
+    Rows are numbered by distinct contents, found a column at a time: of twenty thousand rows a few hundred differ.
+    """
+
+    def __init__(self, columns: Any, names: Names) -> None:
         self._names = names
-        self._levels: dict[int, tuple[tuple[str, str], ...]] = {}
-        self._found: dict[tuple[Any, ...], CellContent] = {}
+        self._found: dict[Levels, int] = {}
+        self.levels: list[Levels] = []
+        places = list(zip(columns.policy_id, columns.task_id, strict=True))
+        named = self._number(zip(places, columns.condition_set_id, strict=True), self._of_sets)
+        measured = self._number(
+            zip(places, columns.number_names_id, columns.numbers, strict=True), self._of_numbers
+        )
+        self.numbers = self._number(zip(named, measured, strict=True), self._joined)
 
-    def content(
-        self,
-        scope: Scope,
-        robot: int | None,
-        site: int | None,
-        stage: str | None,
-        condition_set: int | None,
-        number_names: int | None,
-        numbers: bytes | None,
-    ) -> CellContent:
-        pooled = self._names.pooled.get((scope[1], scope[2]), _NOTHING)
-        key = (pooled, robot, site, stage, condition_set, number_names, numbers)
-        content = self._found.get(key)
-        if content is None:
-            pairs = list(self._set(condition_set)) if condition_set is not None else []
-            if number_names is not None and numbers is not None:
-                labels = self._names.name_sets[number_names]
-                pairs += zip(labels, map(level_of, _unpack([numbers], len(labels))[0].tolist()), strict=True)
-            kept = tuple(sorted(pair for pair in pairs if pair[0] not in pooled))
-            content = self._found[key] = (robot, site, stage, kept)
-        return content
+    def _number(
+        self, keys: Iterable[Key], levels_of: Callable[[Collection[Key]], Iterable[tuple[Key, Levels]]]
+    ) -> list[int]:
+        """For each key the number of the levels that it stands for."""
+        column = list(keys)
+        numbers = {key: self._found.setdefault(levels, len(self._found)) for key, levels in levels_of(set(column))}
+        self.levels = list(self._found)
+        return [*map(numbers.__getitem__, column)]
 
-    def _set(self, number: int) -> tuple[tuple[str, str], ...]:
-        if number not in self._levels:
-            levels = self._names.condition_sets[number].items()
-            self._levels[number] = tuple((name, level_of(value)) for name, value in levels)
-        return self._levels[number]
+    def _left_out(self, place: tuple[int, int]) -> frozenset[str]:
+        return self._names.pooled.get(place, _NOTHING)
+
+    def _of_sets(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
+        known: dict[int | None, Levels] = {None: ()}
+        for number in {number for _, number in keys} - {None}:
+            given = self._names.condition_sets[number].items()
+            known[number] = tuple((name, level_of(value)) for name, value in given)
+        for key in keys:
+            left_out = self._left_out(key[0])
+            levels = known[key[1]]
+            yield key, tuple(pair for pair in levels if pair[0] not in left_out) if left_out else levels
+
+    def _of_numbers(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
+        for key in keys:
+            place, number, numbers = key
+            if number is None or numbers is None:
+                yield key, ()
+                continue
+            left_out = self._left_out(place)
+            names = self._names.name_sets[number]
+            if left_out.issuperset(names):
+                yield key, ()
+                continue
+            values = _unpack([numbers], len(names))[0].tolist()
+            yield (
+                key,
+                tuple(
+                    (name, level_of(value))
+                    for name, value in zip(names, values, strict=True)
+                    if name not in left_out
+                ),
+            )
+
+    def _joined(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
+        levels = self.levels
+        for named, measured in keys:
+            yield (named, measured), tuple(sorted(levels[named] + levels[measured]))
 
 
 def _unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
@@ -200,18 +229,16 @@ def _measure(
     matrix: NDArray[np.float64],
 ) -> None:
     """Add moments and bins of every (group, column) at once: few large steps instead of many small ones."""
-    order = np.argsort(group, kind="stable")
-    group, matrix = group[order], matrix[order]
-    edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
-    for column, name in enumerate(names):
-        steps = whole_steps(matrix[:, column])
-        for start, end in pairwise(edges):
-            scope, day, outcome = places[group[start]]
+    totals, squares = step_sums(matrix, group, len(places))
+    for number, count in enumerate(np.bincount(group, minlength=len(places)).tolist()):
+        if not count:
+            continue
+        scope, day, outcome = places[number]
+        for name, total, total_sq in zip(names, totals[number], squares[number], strict=True):
             value = _value(sums, scope, day, kind, outcome, name)
-            part = steps[start:end]
-            value.n += end - start
-            value.total += sum(part)
-            value.total_sq += sum(map(mul, part, part))
+            value.n += count
+            value.total += total
+            value.total_sq += total_sq
     _count_bins(sums, places, kind, names, group, matrix)
 
 
@@ -226,18 +253,25 @@ def _count_bins(
     side, index = signed_bins(matrix)
     column = np.arange(len(names))[None, :]
     key = ((group[:, None] * len(names) + column) * 3 + side + 1) * _SPAN + index + _SPAN // 2
-    found, counts = np.unique(key, return_counts=True)
-    for code, count in zip(found.tolist(), counts.tolist(), strict=True):
-        rest, shifted = divmod(code, _SPAN)
-        rest, which = divmod(rest, 3)
-        number, name = divmod(rest, len(names))
+    found, times = np.unique(key, return_counts=True)
+    rest, shifted = np.divmod(found, _SPAN)
+    indices, counts = (shifted - _SPAN // 2).tolist(), times.tolist()
+    for start, end in pairwise(_edges(rest)):
+        place, which = divmod(int(rest[start]), 3)
+        number, name = divmod(place, len(names))
         scope, day, outcome = places[number]
         value = sums.values[scope, day, kind, outcome][names[name]]
         if which == 1:
-            value.zero += count
+            value.zero += counts[start]
         else:
             bins = value.bins if which == 2 else value.negative  # noqa: PLR2004
-            bins[shifted - _SPAN // 2] = bins.get(shifted - _SPAN // 2, 0) + count
+            for index, count in zip(indices[start:end], counts[start:end], strict=True):
+                bins[index] = bins.get(index, 0) + count
+
+
+def _edges(ordered: NDArray[np.int64]) -> list[int]:
+    """Where runs of equal numbers begin, and the end."""
+    return [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
 
 
 def _value(sums: Sums, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:

@@ -12,8 +12,10 @@ from gapwatch.tally.values import NamedValues, add_values
 
 # (domain, policy, task, source)
 Scope: TypeAlias = tuple[str, int, int, int]
-# (robot, site, stage, ((condition, level), …))
-CellContent: TypeAlias = tuple[int | None, int | None, str | None, tuple[tuple[str, str], ...]]
+# ((condition, level), …)
+Levels: TypeAlias = tuple[tuple[str, str], ...]
+# (robot, site, stage, levels)
+CellContent: TypeAlias = tuple[int | None, int | None, str | None, Levels]
 # (phase, labels, category)
 SignatureContent: TypeAlias = tuple[str | None, tuple[str, ...], str | None]
 Counts: TypeAlias = list[int]
