@@ -127,6 +127,14 @@ class Service:
                 raise Wrong(f"work was still due after {within_s:.0f} s")
             time.sleep(0.1)
 
+    def wait_until_watched(self, within_s: float = 300) -> None:
+        """Until the rules have seen everything too: what earlier rounds left would be measured with the next."""
+        deadline = time.monotonic() + within_s
+        while self.value("SELECT count(*) FROM watch_due"):
+            if time.monotonic() > deadline:
+                raise Wrong(f"episodes were still to be watched after {within_s:.0f} s")
+            time.sleep(0.5)
+
     def check_stored(self, acknowledged: int, ids: tuple[str, str] = ("", "~")) -> None:
         """Acknowledged = stored; in the numbers or on their way there, each once. `ids` leaves older ones out."""
         place = (self.project_id, *ids)

@@ -145,6 +145,7 @@ class Run:
 
     def measure_lag(self, service: Service) -> None:
         print("accepted → in the numbers …", flush=True)
+        service.wait_until_watched()
         service.empty()
         found = lag.measure_lag(
             service,
