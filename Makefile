@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
+.PHONY: demo test check chromium faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -15,7 +15,7 @@ ALONE := tests/faults tests/browser tests/alerts tests/client tests/test_supervi
 	tests/test_backups.py tests/test_health.py tests/ingest/test_connections.py tests/ingest/test_episodes.py \
 	tests/ingest/test_keys.py tests/ingest/test_catalogue.py tests/pages/test_joining.py
 
-test: check
+test: check chromium
 	@$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(ALONE))
 	@$(BIN)/python -m pytest $(ALONE)
 
@@ -24,6 +24,11 @@ check: .venv/installed-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+# Browser tests need it. Debian's package is installed where that is allowed; elsewhere the run says what it left out.
+chromium:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
 
 # The long versions of what the suite does briefly.
 faults: .venv/installed-dev

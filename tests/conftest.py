@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,20 @@ os.environ["PYTEST_DEBUG_TEMPROOT"] = str(TEMPORARY)
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(TEMPORARY, ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """One line: which tests were left out, and for want of what."""
+    missing: dict[str, Counter[str]] = defaultdict(Counter)
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        missing[reason][report.nodeid.split("::")[0]] += 1
+    if missing:
+        parts = (
+            f"{reason} ({', '.join(f'{count} of {file}' for file, count in sorted(files.items()))})"
+            for reason, files in missing.items()
+        )
+        terminalreporter.write_line(f"Left out: {'; '.join(parts)}.")
 
 
 @pytest.fixture(scope="session")

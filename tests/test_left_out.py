@@ -1,0 +1,26 @@
+"""On a machine that lacks something, the suite runs the rest and says in one line what it left out."""
+
+import os
+import re
+import subprocess
+import sys
+
+from gapwatch.settings import ROOT
+
+
+def test_a_run_without_chromium_names_the_browser_tests_in_one_line(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/browser"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    [line] = re.findall(r"^Left out: .*$", run.stdout, re.MULTILINE)
+    assert re.fullmatch(
+        r"Left out: chromium is not installed"
+        r" \(\d+ of tests/browser/test_journeys.py, \d+ of tests/browser/test_pages.py\)\.",
+        line,
+    )
