@@ -54,10 +54,14 @@ def parse_range(text: str) -> tuple[str, float | None, float | None]:
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """RFC 3339, or a span back from now such as 12h, 30d or 2w."""
+    """RFC 3339, or a span back from now such as 12h, 30d or 2w: days and weeks from the start of their day (UTC).
+
+    Whole days are counted already; the part of one would be read from its episodes for a difference nobody meant.
+    """
     span = _SPAN.fullmatch(text)
     if span is not None:
-        return now - timedelta(**{_UNITS[span[2]]: int(span[1])})
+        at = now - timedelta(**{_UNITS[span[2]]: int(span[1])})
+        return at if span[2] == "h" else at.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
         time: datetime = msgspec.convert(text, type=Time)
         return time.astimezone(UTC)

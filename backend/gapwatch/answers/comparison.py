@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
 from gapwatch.answers.contracts import ContractPair, pair_contracts
-from gapwatch.answers.half import Half, Reading
+from gapwatch.answers.half import Half, Reading, totals_of
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
 from gapwatch.store import directory, sides
 from gapwatch.store.database import Connection
 from gapwatch.store.directory import DatedEvent, Deployment, Surroundings
-from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope
+from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope, Window
 from gapwatch.taxonomy import Taxonomy
 
 T = TypeVar("T")
@@ -44,7 +44,10 @@ class Subject:
 
 
 class Comparison:
-    """Everything is read lazily and once. Half a dozen answers from one object cost no more than their parts."""
+    """Everything is read lazily and once. Half a dozen answers from one object cost no more than their parts.
+
+    `whole`: all answers will be asked for, so what one of them needs may serve the others.
+    """
 
     def __init__(
         self,
@@ -53,12 +56,15 @@ class Comparison:
         subject: Subject,
         question: Question,
         around: Surroundings | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         self.connection = connection
         self.project_id = project_id
         self.subject = subject
         self.question = question
         self._around = around
+        self._whole = whole
         self._made: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
@@ -103,15 +109,31 @@ class Comparison:
         return Taxonomy(self.options.get("taxonomy"))
 
     @cached_property
-    def _cells(self) -> list[list[CellCount]]:
-        """Of real in the window, of sim over all time, and of sim in the window.
+    def _asked(self) -> list[tuple[Scope, Window]]:
+        """Real in the window, sim over all time, and sim in the window.
 
         All time, because the choice of a baseline must not depend on the window that is looked at.
         """
         window = self.question.window
         sim = self.subject.scope("sim")
-        asked = [(self._real_scope, window), (sim, ALL_TIME)] + ([(sim, window)] if window != ALL_TIME else [])
-        return sides.each_cell_counts(self.connection, self.project_id, asked)
+        return [(self._real_scope, window), (sim, ALL_TIME)] + ([(sim, window)] if window != ALL_TIME else [])
+
+    @cached_property
+    def _cells(self) -> list[list[CellCount]]:
+        return sides.each_cell_counts(self.connection, self.project_id, self._asked)
+
+    @cached_property
+    def _totals(self) -> list[dict[int, Sequence[int]]]:
+        """Outcomes by source; from the cells where they are read anyway: with a filter, or for a whole page."""
+        if self.question.wanted.is_open and not self._whole:
+            return [dict(found) for found in sides.each_totals(self.connection, self.project_id, self._asked)]
+        found: list[dict[int, Sequence[int]]] = []
+        for cells in self._cells:
+            by_source: dict[int, list[CellCount]] = {}
+            for cell in cells:
+                by_source.setdefault(cell.source_id, []).append(cell)
+            found.append({source: totals_of(mine) for source, mine in by_source.items()})
+        return found
 
     @property
     def _real_scope(self) -> Scope:
@@ -120,10 +142,7 @@ class Comparison:
 
     @cached_property
     def _sizes(self) -> dict[int, int]:
-        sizes: dict[int, int] = {}
-        for cell in self._cells[1]:
-            sizes[cell.source_id] = sizes.get(cell.source_id, 0) + cell.successes + cell.failures
-        return sizes
+        return {source: totals[0] + totals[1] for source, totals in self._totals[1].items()}
 
     @cached_property
     def _choice(self) -> Choice | None:
@@ -133,7 +152,15 @@ class Comparison:
 
     @cached_property
     def _halves(self) -> tuple[Half, Half]:
-        real = Half(self._real_scope, self.question.window, self.question.wanted, self._cells[0])
+        wanted = self.question.wanted
+        totals = [sum(counts) for counts in zip(*self._totals[0].values(), strict=True)] or [0, 0, 0, 0]
+        real = Half(
+            self._real_scope,
+            self.question.window,
+            wanted,
+            lambda: self._cells[0],
+            totals if wanted.is_open else None,
+        )
         sim = self._sim_half()
         Reading(self.connection, self.project_id, (sim, real))
         return sim, real
@@ -147,16 +174,22 @@ class Comparison:
         return self._halves[1]
 
     def _sim_half(self) -> Half:
+        wanted = self.question.wanted
         if self._choice is None:
-            return Half(self.subject.scope("sim", ()), ALL_TIME, self.question.wanted, ())
-        scope = self.subject.scope("sim", (self._choice.simulator_id,))
-        counted, *within = (
-            [cell for cell in cells if cell.source_id == self._choice.simulator_id] for cells in self._cells[1:]
-        )
-        window = ALL_TIME
-        if within and any(cell.successes + cell.failures for cell in within[0]):
-            counted, window = within[0], self.question.window
-        return Half(scope, window, on_sim(self.question.wanted, (cell.cell for cell in counted)), counted)
+            return Half(self.subject.scope("sim", ()), ALL_TIME, wanted, lambda: (), (0, 0, 0, 0))
+        chosen = self._choice.simulator_id
+        place, window = 1, ALL_TIME
+        within = self._totals[2].get(chosen, (0, 0)) if len(self._totals) > 2 else (0, 0)  # noqa: PLR2004
+        if within[0] + within[1]:
+            place, window = 2, self.question.window
+
+        def count() -> list[CellCount]:
+            return [cell for cell in self._cells[place] if cell.source_id == chosen]
+
+        scope = self.subject.scope("sim", (chosen,))
+        if wanted.is_open:
+            return Half(scope, window, wanted, count, self._totals[place].get(chosen, (0, 0, 0, 0)))
+        return Half(scope, window, on_sim(wanted, (cell.cell for cell in count())), count, None)
 
     @cached_property
     def baseline(self) -> Baseline | None:
@@ -252,7 +285,9 @@ class Comparison:
         }
 
 
-def compare_deployment(connection: Connection, project_id: int, slug: str, question: Question) -> Comparison:
+def compare_deployment(
+    connection: Connection, project_id: int, slug: str, question: Question, *, whole: bool = False
+) -> Comparison:
     """A deployment's episodes of its current policy version and task, beside their baseline."""
     known = directory.find_subject(connection, project_id, slug)
     if known is None:
@@ -269,7 +304,7 @@ def compare_deployment(connection: Connection, project_id: int, slug: str, quest
         found.pinned_simulator_id,
         found,
     )
-    return Comparison(connection, project_id, subject, question, around)
+    return Comparison(connection, project_id, subject, question, around, whole=whole)
 
 
 def compare_policy(

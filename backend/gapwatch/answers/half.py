@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Literal, TypeVar
 
+from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.sittings import Sitting, with_sessions
 from gapwatch.statistics import drops
 from gapwatch.store import sides
@@ -36,19 +37,64 @@ MOST_SESSIONS = 2000
 MOST_SAMPLED = 2000
 
 
-class Half:
-    """One side. `counted` are the cells of the scope in the window, before the filter."""
+def totals_of(cells: Iterable[CellCount]) -> tuple[int, int, int, int]:
+    """Successes, failures, aborted, abandoned."""
+    counts = [(c.successes, c.failures, c.aborted, c.abandoned) for c in cells]
+    successes, failures, aborted, abandoned = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0, 0)
+    return successes, failures, aborted, abandoned
 
-    def __init__(self, scope: Scope, window: Window, wanted: CellFilter, counted: Iterable[CellCount]) -> None:
+
+class Half:
+    """One side. `count` gives the cells of the scope in the window, before the filter; `totals` their outcomes
+    where there is no filter, so that what asks for no more reads no cells.
+    """
+
+    def __init__(
+        self,
+        scope: Scope,
+        window: Window,
+        wanted: CellFilter,
+        count: Callable[[], Iterable[CellCount]],
+        totals: Sequence[int] | None,
+    ) -> None:
         self.scope, self.window, self.wanted = scope, window, wanted
-        everything = list(counted)
-        self.n_unfiltered = sum(c.successes + c.failures for c in everything)
-        self.cells = [c for c in everything if wanted.matches(c.cell)]
-        self.successes = sum(c.successes for c in self.cells)
-        self.failures = sum(c.failures for c in self.cells)
-        self.aborted = sum(c.aborted for c in self.cells)
-        self.abandoned = sum(c.abandoned for c in self.cells)
+        self._count, self._given = count, totals
         self.read: Reading
+
+    @cached_property
+    def _everything(self) -> list[CellCount]:
+        return list(self._count())
+
+    @cached_property
+    def cells(self) -> list[CellCount]:
+        if self.wanted.is_open:
+            return self._everything
+        return [c for c in self._everything if self.wanted.matches(c.cell)]
+
+    @cached_property
+    def _totals(self) -> Sequence[int]:
+        return totals_of(self.cells) if self._given is None else self._given
+
+    @cached_property
+    def n_unfiltered(self) -> int:
+        found = totals_of(self._everything) if self._given is None else self._given
+        return found[0] + found[1]
+
+    @property
+    def successes(self) -> int:
+        return self._totals[0]
+
+    @property
+    def failures(self) -> int:
+        return self._totals[1]
+
+    @property
+    def aborted(self) -> int:
+        return self._totals[2]
+
+    @property
+    def abandoned(self) -> int:
+        return self._totals[3]
 
     @property
     def n(self) -> int:
@@ -99,11 +145,16 @@ class Half:
 class Reading:
     """What both sides hold beside their cells, each kind read once; a side that has none of it is not asked."""
 
-    def __init__(self, connection: Connection, project_id: int, halves: Sequence[Half]) -> None:
+    def __init__(self, connection: Connection, project_id: int, halves: tuple[Half, Half]) -> None:
         self._connection, self._project_id = connection, project_id
         self._halves = halves
         for half in halves:
             half.read = self
+
+    @cached_property
+    def table(self) -> CellTable:
+        sim, real = self._halves
+        return CellTable(sim.cells, real.cells)
 
     @cached_property
     def sessions(self) -> dict[Half, list[SessionCount]]:

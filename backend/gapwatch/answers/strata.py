@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gapwatch.answers.cell_table import Key
 from gapwatch.answers.half import Half
-from gapwatch.levels import MISSING
 from gapwatch.statistics.decomposition import Counts
-from gapwatch.store.sides import CellCount
-
-Key = tuple[str, ...]
-Level = Callable[[CellCount], str]
 
 # A further condition is crossed in as long as this share of the episodes at most, of those whose every level both
 # sides have, falls into a combination that one side lacks. Beyond it, thin data would pass for off-support.
@@ -30,24 +26,32 @@ class Strata:
 
 def task_strata(sim: Half, real: Half, tasks: dict[int, str]) -> Strata:
     """One stratum a task: what only one side was tried on is off-support."""
-    return Strata(("task",), _count(sim, real, [lambda cell: tasks[cell.task_id]]))
+    sums: dict[Key, list[int]] = {}
+    for place, half in ((0, sim), (2, real)):
+        for cell in half.cells:
+            if cell.successes + cell.failures:
+                total = sums.setdefault((tasks[cell.task_id],), [0, 0, 0, 0])
+                total[place] += cell.successes
+                total[place + 1] += cell.successes + cell.failures
+    return Strata(("task",), {key: (c[0], c[1], c[2], c[3]) for key, c in sums.items()})
 
 
 def condition_strata(sim: Half, real: Half) -> Strata:
     """Conditions that both sides report, crossed one after the other, the most telling first."""
+    table = sim.read.table
     shared = sorted(_reported(sim) & _reported(real))
-    tables = {name: _count(sim, real, [_level(name)]) for name in shared}
+    tables = {name: table.count([name]) for name in shared}
     names = sorted(shared, key=lambda name: (-_weight(tables[name].values()), name))
     both = {name: {key[0] for key, c in tables[name].items() if c[1] and c[3]} for name in names}
     crossed: list[str] = []
     left_out: list[str] = []
     for name in names:
         tried = [*crossed, name]
-        if len(tried) <= MOST_CROSSED and _hole(sim, real, tried, both) <= LARGEST_HOLE:
+        if len(tried) <= MOST_CROSSED and _hole(table.count(tried), tried, both) <= LARGEST_HOLE:
             crossed = tried
         else:
             left_out.append(name)
-    return Strata(tuple(crossed), _count(sim, real, [_level(name) for name in crossed]), tuple(left_out))
+    return Strata(tuple(crossed), table.count(crossed), tuple(left_out))
 
 
 def level_counts(sim: Half, real: Half) -> dict[tuple[str, str], tuple[int, int, int, int]]:
@@ -63,31 +67,16 @@ def pair_counts(sim: Half, real: Half, names: Sequence[str]) -> dict[tuple[str, 
 def _levels(
     sim: Half, real: Half, groups: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    table = sim.read.table
     found = {}
     for group in groups:
-        for key, c in _count(sim, real, [_level(name) for name in group]).items():
+        for key, c in table.count(group).items():
             found[" × ".join(group), " × ".join(key)] = (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
     return found
 
 
-def _level(name: str) -> Level:
-    return lambda cell: cell.cell.levels.get(name, MISSING)
-
-
 def _reported(half: Half) -> set[str]:
     return {name for cell in half.cells if cell.successes + cell.failures for name in cell.cell.levels}
-
-
-def _count(sim: Half, real: Half, levels: Sequence[Level]) -> dict[Key, Counts]:
-    sums: dict[Key, list[int]] = {}
-    for place, half in ((0, sim), (2, real)):
-        for cell in half.cells:
-            n = cell.successes + cell.failures
-            if n:
-                total = sums.setdefault(tuple(level(cell) for level in levels), [0, 0, 0, 0])
-                total[place] += cell.successes
-                total[place + 1] += n
-    return {key: (c[0], c[1], c[2], c[3]) for key, c in sums.items()}
 
 
 def _weight(table: Iterable[Counts]) -> float:
@@ -100,9 +89,8 @@ def _weight(table: Iterable[Counts]) -> float:
     return shares + rates
 
 
-def _hole(sim: Half, real: Half, names: Sequence[str], both: dict[str, set[str]]) -> float:
+def _hole(table: Mapping[Key, Counts], names: Sequence[str], both: Mapping[str, set[str]]) -> float:
     """The larger side's share of episodes in combinations that the other side lacks though it has each level."""
-    table = _count(sim, real, [_level(name) for name in names])
     inside = [
         (c[1], c[3])
         for key, c in table.items()

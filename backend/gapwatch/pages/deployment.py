@@ -168,7 +168,7 @@ def _compare(visit: Visit, asked: DropFilter) -> Comparison:
     if "\0" in slug:
         raise NotFound("There is no deployment with this name.")
     question = question_of(asked, datetime.now(UTC))
-    return compare_deployment(visit.transaction, visit.project_id, slug, question)
+    return compare_deployment(visit.transaction, visit.project_id, slug, question, whole=True)
 
 
 def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import erfc, hypot, sqrt
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gapwatch.statistics.multiplicity import benjamini_hochberg
 from gapwatch.statistics.rates import Z_95, wilson
 
+Array = NDArray[np.float64]
 Counts = tuple[int, int, int, int]
 Interval = tuple[float, float]
 Verdict = Literal["worse", "better", "none", "too few episodes"]
@@ -56,13 +57,15 @@ def slice_drops(
     rates more episodes can only settle a verdict, never turn one settled verdict into another.
     A suspect is worse and stands out: its excess over the other levels of its condition is at least `relevant`,
     with q at most `level`. Where everything is equally worse there is none.
-    Assumes independent episodes; for the tests see `rate_test` and `excess_test`. Smallest n: 1 a side and level.
+    Assumes independent episodes; for the tests see `rate_test` and `excess_tests`. Smallest n: 1 a side and level.
     """
     known = [key for key, c in counts.items() if c[1] > 0 and c[3] > 0]
     tests = {key: rate_test(*counts[key]) for key in known}
     q_values = dict(zip(known, benjamini_hochberg([tests[key][0] for key in known]), strict=True))
     rests = {key: _rest(counts, key) for key in known}
-    standing = {key: excess_test(counts[key], rest) for key, rest in rests.items() if rest is not None}
+    compared = {key: rest for key, rest in rests.items() if rest is not None}
+    excesses = excess_tests([(counts[key], rest) for key, rest in compared.items()])
+    standing = dict(zip(compared, excesses, strict=True))
     adjusted = benjamini_hochberg([found[2] for found in standing.values()])
     excess_q = dict(zip(standing, adjusted, strict=True))
     slices = []
@@ -110,26 +113,51 @@ def rate_test(k_sim: int, n_sim: int, k_real: int, n_real: int) -> tuple[float, 
     return _fisher(k_sim, n_sim, k_real, n_real), "Fisher"
 
 
-def excess_test(here: Counts, rest: Counts) -> tuple[float, Interval, float]:
-    """The drop here minus the drop at the other levels, its interval, and the p of no excess.
+def excess_tests(pairs: Sequence[tuple[Counts, Counts]]) -> list[tuple[float, Interval, float]]:
+    """Of each (here, rest): the drop here minus the drop at the other levels, its interval, the p of no excess.
 
     Formula: Newcombe's limits of both drops, combined once more by √ of squares; p is the level at which the
     interval touches zero. Source: Zou and Donner 2008 (MOVER). Smallest n: 1 in each of the four rates.
     """
-    low, high = 0.0, 40.0
+    if not pairs:
+        return []
+    here, rest = (np.array([pair[side] for pair in pairs], dtype=float).T for side in (0, 1))
+    low, high = np.zeros(len(pairs)), np.full(len(pairs), 40.0)
     for _ in range(50):
         middle = (low + high) / 2
-        limits = _excess(here, rest, middle)[1]
-        low, high = (middle, high) if limits[0] > 0 or limits[1] < 0 else (low, middle)
-    value, interval = _excess(here, rest, Z_95)
-    return value, interval, erfc(low / sqrt(2))
+        _, below, above = _excess(here, rest, middle)
+        apart = (below > 0) | (above < 0)
+        low, high = np.where(apart, middle, low), np.where(apart, high, middle)
+    found = zip(*(column.tolist() for column in (*_excess(here, rest, Z_95), low)), strict=True)
+    return [(value, (below, above), erfc(z / sqrt(2))) for value, below, above, z in found]
 
 
-def _excess(here: Counts, rest: Counts, z: float) -> tuple[float, Interval]:
-    first, (l1, u1) = newcombe(*here, z)
-    second, (l2, u2) = newcombe(*rest, z)
+def _excess(here: Array, rest: Array, z: Array | float) -> tuple[Array, Array, Array]:
+    first, l1, u1 = _newcombe(here, z)
+    second, l2, u2 = _newcombe(rest, z)
     value = first - second
-    return value, (value - hypot(first - l1, u2 - second), value + hypot(u1 - first, second - l2))
+    return value, value - np.hypot(first - l1, u2 - second), value + np.hypot(u1 - first, second - l2)
+
+
+def _newcombe(counts: Array, z: Array | float) -> tuple[Array, Array, Array]:
+    """`newcombe` of many at once."""
+    k1, n1, k2, n2 = counts
+    p1, l1, u1 = _wilson(k1, n1, z)
+    p2, l2, u2 = _wilson(k2, n2, z)
+    return p1 - p2, p1 - p2 - np.hypot(p1 - l1, u2 - p2), p1 - p2 + np.hypot(u1 - p1, p2 - l2)
+
+
+def _wilson(k: Array, n: Array, z: Array | float) -> tuple[Array, Array, Array]:
+    """The rate and `rates.wilson` of many at once."""
+    p = k / n
+    square = np.square(z)
+    half = z * np.sqrt(p * (1 - p) / n + square / (4 * n * n))
+    centre, scale = p + square / (2 * n), 1 + square / n
+    return (
+        p,
+        np.maximum(0.0, np.minimum(p, (centre - half) / scale)),
+        np.minimum(1.0, np.maximum(p, (centre + half) / scale)),
+    )
 
 
 def _verdict(drop: float, interval: Interval, q: float, relevant: float, level: float) -> Verdict:

@@ -5,8 +5,8 @@ A project is folded by one worker at a time, so that nobody changes what a fold 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import psycopg
 from psycopg import Cursor, sql
@@ -20,13 +20,33 @@ from gapwatch.tally.sums import Sums
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
 
-_COLUMNS = """
-    e.domain, e.policy_id, e.task_id, CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END,
-    floor(extract(epoch FROM e.started_at) / 3600)::bigint * 3600, e.robot_id, e.site_id, e.stage,
-    e.condition_set_id, e.number_names_id, array_send(e.numbers), e.outcome, e.failure_phase, e.failure_labels,
-    e.failure_category, e.session, e.contract_id, e.duration_s, e.reward, e.signal_names_id, array_send(e.signals),
-    e.metric_names_id, array_send(e.metrics)
-"""
+# In the order of `aggregate.Row` without the sign: name, expression over `e`, type.
+_READ = (
+    ("domain", "e.domain", "text"),
+    ("policy_id", "e.policy_id", "int"),
+    ("task_id", "e.task_id", "int"),
+    ("source_id", "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END", "int"),
+    ("hour", "floor(extract(epoch FROM e.started_at) / 3600)::bigint * 3600", "bigint"),
+    ("robot_id", "e.robot_id", "int"),
+    ("site_id", "e.site_id", "int"),
+    ("stage", "e.stage", "text"),
+    ("condition_set_id", "e.condition_set_id", "int"),
+    ("number_names_id", "e.number_names_id", "int"),
+    ("numbers", "array_send(e.numbers)", "bytea"),
+    ("outcome", "e.outcome", "text"),
+    ("failure_phase", "e.failure_phase", "text"),
+    ("failure_labels", "e.failure_labels", "text[]"),
+    ("failure_category", "e.failure_category", "text"),
+    ("session", "e.session", "text"),
+    ("contract_id", "e.contract_id", "int"),
+    ("duration_s", "e.duration_s", "float8"),
+    ("reward", "e.reward", "float8"),
+    ("signal_names_id", "e.signal_names_id", "int"),
+    ("signals", "array_send(e.signals)", "bytea"),
+    ("metric_names_id", "e.metric_names_id", "int"),
+    ("metrics", "array_send(e.metrics)", "bytea"),
+)
+_COLUMNS = ", ".join(expression for _, expression, _ in _READ)
 _CLAIMED = f"""
 WITH claimed AS (SELECT * FROM unnest(%s::text[], %s::int[], %s::int[]) AS c (id, revision, sign))
 SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision) WHERE e.project_id = %s
@@ -79,6 +99,45 @@ def rows_where(
         return cursor.fetchall()
 
 
+# What episodes are counted by, for rows that shall tell of nothing else.
+CountedBy = Literal["outcome", "cell", "failure", "sitting"]
+_CELL = ("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers")
+_COUNTED_BY: Mapping[CountedBy, tuple[str, ...]] = {
+    "outcome": (),
+    "cell": _CELL,
+    "failure": (*_CELL, "failure_phase", "failure_labels", "failure_category"),
+    "sitting": ("session", "contract_id"),
+}
+
+
+def counted_rows_where(
+    connection: Connection,
+    project_id: int,
+    clauses: sql.Composable,
+    parameters: Mapping[str, Any],
+    counted_by: CountedBy,
+) -> list[tuple[Any, ...]]:
+    """The same without what is not counted by: Postgres counts, and equal rows come as one object many times."""
+    kept = {"domain", "policy_id", "task_id", "source_id", "outcome", *_COUNTED_BY[counted_by]}
+    columns = [
+        expression if name in kept else "0::bigint" if name == "hour" else f"NULL::{kind}"
+        for name, expression, kind in _READ
+    ]
+    only = " AND e.outcome = 'failure'" if counted_by == "failure" else ""
+    keys = ", ".join(str(place + 2) for place, (name, _, _) in enumerate(_READ) if name in kept)
+    statement = (
+        sql.SQL(
+            f"SELECT count(*)::int, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
+            " WHERE e.project_id = %(project_id)s AND "
+        )
+        + clauses
+        + sql.SQL(f"{only} GROUP BY {keys}")
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, {**parameters, "project_id": project_id})
+        return [row for count, *rest in cursor.fetchall() for row in [(1, *rest)] * count]
+
+
 def standing_rows(
     connection: Connection, project_id: int, at_once: int = 20_000
 ) -> Iterator[list[tuple[Any, ...]]]:
@@ -102,7 +161,9 @@ def sums_of(connection: Connection, project_id: int, rows: Sequence[tuple[Any, .
     return aggregate(rows, known)
 
 
-def condition_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+def condition_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    if not ids:
+        return {}
     found = connection.execute(
         text("SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"),
         {"p": project_id, "ids": sorted(ids)},
@@ -110,7 +171,9 @@ def condition_sets(connection: Connection, project_id: int, ids: Iterable[int]) 
     return {row.id: row.levels for row in found}
 
 
-def name_sets(connection: Connection, project_id: int, ids: Iterable[int]) -> dict[int, list[str]]:
+def name_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, list[str]]:
+    if not ids:
+        return {}
     found = connection.execute(
         text("SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"),
         {"p": project_id, "ids": sorted(ids)},

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from gapwatch.statistics.sketches import Moments, Sketch
 from gapwatch.store.folding import driver_cursor
-from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses, split
-from gapwatch.store.side_edges import Asked, each_edges, numbered
+from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses
+from gapwatch.store.side_edges import Asked, Of, each_edges, ends_of, numbered
 from gapwatch.store.side_names import cells_named, contract_bodies
 from gapwatch.tally.sums import CellContent, Sums
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
@@ -74,6 +74,25 @@ class ContractCount:
     episodes: int
 
 
+def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[dict[int, list[int]]]:
+    """By source: successes, failures, aborted, abandoned. A few rows a month, where cells are hundreds."""
+    query = """
+        SELECT source_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
+               sum(abandoned)::bigint
+        FROM rollup_counts WHERE {} GROUP BY 1
+    """
+    sides = []
+    rows = _bucket_rows(connection, project_id, asked, query, of="outcome")
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "outcome"), rows, strict=True):
+        counted = {source: list(counts) for source, *counts in mine}
+        for ((*_, source), _), counts in at_edges.hours.items():
+            place = counted.setdefault(source, [0, 0, 0, 0])
+            for outcome, count in enumerate(counts):
+                place[outcome] += count
+        sides.append(counted)
+    return sides
+
+
 def cell_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[CellCount]:
     return each_cell_counts(connection, project_id, [(scope, window)])[0]
 
@@ -87,7 +106,7 @@ def each_cell_counts(connection: Connection, project_id: int, asked: Sequence[As
     """
     sides: list[dict[tuple[int, int, int, CellContent | int], list[int]]] = []
     rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked), rows, strict=True):
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "cell"), rows, strict=True):
         counted: dict[tuple[int, int, int, CellContent | int], list[int]]
         counted = {row[:4]: list(row[4:]) for row in mine}
         for ((_, policy, task, source), _, content), counts in at_edges.cells.items():
@@ -121,7 +140,7 @@ def each_failure_counts(
     """
     sides: list[dict[tuple[int, int, int, CellContent | int, Signature], int]] = []
     rows = _bucket_rows(connection, project_id, asked, query, project="r.project_id")
-    for at_edges, mine in zip(each_edges(connection, project_id, asked), rows, strict=True):
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "failure"), rows, strict=True):
         counted: dict[tuple[int, int, int, CellContent | int, Signature], int] = {}
         for source, policy, task, cell, phase, labels, category, count in mine:
             counted[source, policy, task, cell, Signature(phase, tuple(labels), category)] = count
@@ -151,7 +170,7 @@ def each_value_rollups(
     query = f"SELECT outcome, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608 - one of two words
     sides = []
     rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked), rows, strict=True):
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "values"), rows, strict=True):
         found: dict[str, NamedValues] = {}
         for outcome, body in mine:
             add_values(found.setdefault(outcome, {}), unpack_values(body))
@@ -197,7 +216,7 @@ def each_contract_counts(
     """
     sides: list[dict[tuple[int, int], int]] = []
     rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked), rows, strict=True):
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
         counted = {(source, contract): count for source, contract, count in mine}
         for ((*_, source), _, contract), count in at_edges.contracts.items():
             counted[source, contract] = counted.get((source, contract), 0) + count
@@ -222,15 +241,20 @@ def each_contract_counts(
 
 
 def _bucket_rows(
-    connection: Connection, project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id"
+    connection: Connection,
+    project_id: int,
+    asked: Sequence[Asked],
+    query: str,
+    project: str = "project_id",
+    of: Of = "cell",
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each side, all in one query."""
     found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
     for side, (scope, window) in enumerate(asked):
-        parts = split(window)
-        if parts.months is None and not parts.days:
+        parts = ends_of(window, of)
+        if parts.months is None and not parts.days and not parts.hours:
             continue
         buckets, own = bucket_clauses(parts)
         clauses = numbered(f"{scope.clauses()} AND {buckets}", str(side))
@@ -239,6 +263,6 @@ def _bucket_rows(
         statements.append(f"SELECT {side}, each.* FROM ({inner}) each")  # noqa: S608 - text of ours
     if statements:
         with driver_cursor(connection) as cursor:
-            for side, *row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters):
-                found[side].append(tuple(row))
+            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
+                found[row[0]].append(row[1:])
     return found

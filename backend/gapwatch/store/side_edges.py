@@ -1,17 +1,17 @@
-"""The ends of a window that begin or end within a day: read from the episodes, once a transaction."""
+"""The ends of a window that begin or end within a day: read from the episodes, each part once a transaction."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.folding import rows_where, sums_of
+from gapwatch.store.folding import CountedBy, counted_rows_where, rows_where, sums_of
 from gapwatch.store.scopes import Parts, Scope, Window, split
 from gapwatch.tally.sums import Sums
 
@@ -24,34 +24,39 @@ def numbered(clauses: str, suffix: str) -> str:
     return _PARAMETER.sub(rf"%(\1_{suffix})s", clauses)
 
 
-_EDGES: WeakKeyDictionary[Connection, dict[tuple[int, Scope, Window], Sums]] = WeakKeyDictionary()
+# Counts are made by Postgres; values need every episode.
+Of = CountedBy | Literal["values"]
+_Key = tuple[int, Scope, Window, Of]
+_EDGES: WeakKeyDictionary[Connection, dict[_Key, Sums]] = WeakKeyDictionary()
 
 
-def edges(connection: Connection, project_id: int, scope: Scope, window: Window) -> Sums:
-    return each_edges(connection, project_id, [(scope, window)])[0]
-
-
-def each_edges(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[Sums]:
-    """The sums of the episodes at the ends of a window, read once a transaction however many answers need them."""
+def each_edges(connection: Connection, project_id: int, asked: Sequence[Asked], of: Of) -> list[Sums]:
+    """The sums of the episodes at the ends of windows, read once a transaction however many answers need them."""
     known = _EDGES.setdefault(connection, {})
     for window in dict.fromkeys(window for _, window in asked):
-        scopes = [scope for scope, of in asked if of == window and _known(known, project_id, scope, of) is None]
+        scopes = [
+            scope for scope, at in asked if at == window and _known(known, (project_id, scope, at, of)) is None
+        ]
         if scopes:
-            read = _read_edges(connection, project_id, scopes, split(window))
-            known |= {(project_id, scope, window): _only(read, scope) for scope in scopes}
-    return [_known(known, project_id, scope, window) or Sums() for scope, window in asked]
+            read = _read_edges(connection, project_id, scopes, ends_of(window, of), of)
+            known |= {(project_id, scope, window, of): _only(read, scope) for scope in scopes}
+    return [_known(known, (project_id, scope, window, of)) or Sums() for scope, window in asked]
 
 
-def _known(
-    known: Mapping[tuple[int, Scope, Window], Sums], project_id: int, scope: Scope, window: Window
-) -> Sums | None:
+def ends_of(window: Window, of: Of) -> Parts:
+    """Outcomes are counted by the hour too."""
+    return split(window).with_hours() if of == "outcome" else split(window)
+
+
+def _known(known: Mapping[_Key, Sums], key: _Key) -> Sums | None:
     """What was read for this side, or for a side that contains it."""
-    if (project_id, scope, window) in known:
-        return known[project_id, scope, window]
+    if key in known:
+        return known[key]
+    project_id, scope, window, of = key
     wider = (
         sums
-        for (project, other, of), sums in known.items()
-        if project == project_id and of == window and other.contains(scope)
+        for (project, other, at, what), sums in known.items()
+        if (project, at, what) == (project_id, window, of) and other.contains(scope)
     )
     found = next(wider, None)
     return None if found is None else _only(found, scope)
@@ -67,7 +72,7 @@ def _only(sums: Sums, scope: Scope) -> Sums:
     )
 
 
-def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts) -> Sums:
+def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts, of: Of) -> Sums:
     if not parts.edges:
         return Sums()
     ends = " OR ".join(
@@ -82,4 +87,8 @@ def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope]
         sides.append(numbered(f"({scope.clauses('e')})", f"of_{side}"))
         parameters |= {f"{name}_of_{side}": value for name, value in scope.parameters().items()}
     clauses = sql.SQL(f"({' OR '.join(sides)}) AND ({ends})")
-    return sums_of(connection, project_id, rows_where(connection, project_id, clauses, parameters))
+    if of == "values":
+        rows = rows_where(connection, project_id, clauses, parameters)
+    else:
+        rows = counted_rows_where(connection, project_id, clauses, parameters, of)
+    return sums_of(connection, project_id, rows)

@@ -86,7 +86,7 @@ def each_session_counts(
 ) -> list[list[SessionCount]]:
     """Of several sides in one query: whole days from the rollup, or with a filter from the newest episodes."""
     unfiltered = [(scope, window) for scope, window, wanted in asked if wanted.is_open]
-    ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered), strict=True))
+    ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered, "sitting"), strict=True))
     statements: list[str] = []
     parameters: dict[str, Any] = {}
     for side, (scope, window, wanted) in enumerate(asked):
@@ -103,10 +103,8 @@ def each_session_counts(
                 _add(counted[side], (source, policy, task, session), counts)
     if statements:
         with driver_cursor(connection) as cursor:
-            for side, *key, successes, failures in cursor.execute(
-                sql.SQL(" UNION ALL ".join(statements)), parameters
-            ):
-                _add(counted[side], (key[0], key[1], key[2], key[3]), [successes, failures])
+            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
+                _add(counted[row[0]], row[1:5], row[5:])
     return [[SessionCount(*key, *counts) for key, counts in sums.items()][:most] for sums in counted]
 
 
@@ -141,7 +139,7 @@ def _single(scope: Scope, window: Window, wanted: CellFilter) -> tuple[str, dict
     return statement, parameters | bounds | scope.parameters()
 
 
-def _add(counted: dict[Sitting, list[int]], key: Sitting, counts: list[int]) -> None:
+def _add(counted: dict[Sitting, list[int]], key: Sitting, counts: Sequence[int]) -> None:
     mine = counted.setdefault(key, [0, 0])
     mine[0] += counts[0]
     mine[1] += counts[1]

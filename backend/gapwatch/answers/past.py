@@ -1,0 +1,53 @@
+"""A rule tried on the stored past of a project, for the API and the settings page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from gapwatch.answers.categories import category_costs
+from gapwatch.answers.ledger import CategoryPart
+from gapwatch.store import alert_reading, alert_settings, watching
+from gapwatch.store.database import Connection
+from gapwatch.store.sides import Window
+from gapwatch.watching.replay import replay_all
+from gapwatch.watching.rules import Rule
+from gapwatch.watching.series import Seen
+from gapwatch.watching.silence import Arrival
+
+
+def try_rule(connection: Connection, project_id: int, rule: Rule, days: int, now: datetime) -> dict[str, Any]:
+    """When the rule would have fired and cleared in the last days, deployment by deployment."""
+    return replay_all(_StoredPast(connection, project_id), rule, days, now)
+
+
+class _StoredPast:
+    def __init__(self, connection: Connection, project_id: int) -> None:
+        self._connection, self._project_id = connection, project_id
+        self._slugs = alert_reading.deployment_ids(connection, project_id)
+
+    def deployments(self) -> list[tuple[int, dict[str, str | None]]]:
+        found = []
+        for deployment_id, slug in self._slugs.items():
+            words = watching.deployment_words(self._connection, self._project_id, deployment_id)
+            found.append((deployment_id, {**words, "deployment": slug}))
+        return found
+
+    def episodes(self, deployment_id: int, since: datetime, most: int) -> list[Seen]:
+        return watching.episodes_since(self._connection, self._project_id, deployment_id, since, most)
+
+    def arrivals(self, since: datetime, most: int) -> list[Arrival]:
+        return watching.arrivals_since(self._connection, self._project_id, since, most)
+
+    def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
+        return watching.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
+
+    def drop_rules(self) -> list[Rule]:
+        rules = alert_settings.rules(self._connection, self._project_id)
+        return [rule for rule in rules if rule.kind == "drop" and rule.enabled]
+
+    def category_costs(
+        self, deployment_id: int, policy_id: int, since: datetime, until: datetime
+    ) -> list[CategoryPart]:
+        slug, window = self._slugs[deployment_id], Window(since, until)
+        return category_costs(self._connection, self._project_id, slug, window, until, policy_id)
