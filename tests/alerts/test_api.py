@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from alerts.receivers import BadDay
-from alerts.test_end_to_end import add_webhook, batch, is_idle, post
+from alerts.test_end_to_end import add_webhook, batch, is_idle, post, sims
 from sqlalchemy import text
 
 from gapwatch.watching.rules import DEFAULT_RULES
@@ -130,8 +130,25 @@ def test_a_preview_says_when_a_rule_would_have_fired(watched):
         assert calm.json()["fired"] == 0
         elsewhere = client.post("/rules/preview", json={**body, "match": {"site": ["oslo"]}}).json()
         assert elsewhere["deployments"] == []
-        assert client.post("/rules/preview", json={"kind": "no_data"}).status_code == 422
     assert watched.value("SELECT count(*) FROM alerts WHERE project_id = :p AND rule = 'preview'") == 0
+
+
+def test_a_preview_of_a_category_says_what_the_ledger_said_live(watched):
+    rng = np.random.default_rng(8)
+    post(watched, sims(rng, 0.95, 400))
+    post(watched, batch(rng, 0.95, 100, 0))
+    bad = batch(rng, 0.2, 150, 100)
+    post(watched, [one | {"failure": {"labels": ["slip"]}} if one["outcome"] == "failure" else one for one in bad])
+    wait_until(lambda: is_idle(watched), 20, what="everything watched")
+    with watched.client("read") as client:
+        [live] = [a for a in client.get("/alerts").json()["alerts"] if a["rule"] == "gap-category"]
+        found = client.post("/rules/preview", json={"kind": "category"}).raise_for_status().json()
+        [firing] = found["deployments"][0]["firings"]
+        assert firing["series"] == live["series"] == "contact_dynamics"
+        assert firing["evidence"]["contribution"] > 0.1
+        silent = client.post("/rules/preview", json={"kind": "no_data"}).raise_for_status().json()
+    assert silent["fired"] == 0
+    assert [one["episodes"] for one in silent["deployments"]] == [250]
 
 
 def test_silences_have_an_owner_a_reason_and_an_end(watched):

@@ -298,21 +298,27 @@ def test_a_new_policy_version_is_named_as_what_changed(stage):
     assert page["changes"][0]["title"] == "bin-pick 1.5.0 first seen"
 
 
-def ledger_of(monkeypatch, *parts):
+def ledger_of(monkeypatch, certain, doubtful):
     """The ledger's answer, played: what it computes is tested where it is made."""
-    monkeypatch.setattr("gapwatch.alerts.categories.answer_ledger", lambda _: SimpleNamespace(categories=parts))
+    parts = [
+        SimpleNamespace(category=certain, contribution=0.3, interval=(0.1, 0.5)),
+        SimpleNamespace(category=doubtful, contribution=0.2, interval=(-0.1, 0.5)),
+    ]
+    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", lambda _: SimpleNamespace(categories=parts))
 
 
-def test_a_category_that_costs_too_much_is_named_and_ends_with_the_drop(stage, monkeypatch):
-    part = SimpleNamespace(category="visual", contribution=0.3, interval=(0.1, 0.5))
-    ledger_of(
-        monkeypatch, part, SimpleNamespace(category="latency_timing", contribution=0.2, interval=(-0.1, 0.5))
-    )
+def add_sims(stage):
+    """A thousand sim episodes of the first policy version, as the rollup has them."""
     stage.run(
         "INSERT INTO simulators (project_id, name, version) VALUES (1, 'mujoco', '3');"
         "INSERT INTO rollup_counts (project_id, domain, source_id, policy_id, task_id, tier, bucket_at, successes,"
         " failures, aborted, abandoned) VALUES (1, 'sim', 1, 1, 1, 'month', '2026-11-01', 950, 50, 0, 0)"
     )
+
+
+def test_a_category_that_costs_too_much_is_named_and_ends_with_the_drop(stage, monkeypatch):
+    ledger_of(monkeypatch, "visual", "latency_timing")
+    add_sims(stage)
     stage.add_channel()
     stage.happen(0.95, 300)
     stage.happen(0.1, 60)
@@ -330,7 +336,7 @@ def test_a_ledger_that_fails_does_not_keep_back_the_page(stage, monkeypatch):
     def broken(_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gapwatch.alerts.categories.answer_ledger", broken)
+    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", broken)
     stage.add_channel()
     stage.fall()
     stage.send()

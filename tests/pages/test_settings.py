@@ -104,6 +104,9 @@ def test_a_rule_is_made_tried_switched_off_and_set_back(admin, project):
     tried = admin.submit("/settings/rules", project.slug, **fields, act="preview")
     assert "This rule would have fired 0 times in the last 90 days." in tried.text
     assert "my-drop" not in admin.get("/settings/rules").text
+    for kind in ("category", "no_data"):
+        tried = admin.submit("/settings/rules", project.slug, name="r", kind=kind, severity="info", act="preview")
+        assert "This rule would have fired 0 times in the last 90 days." in tried.text
     saved = admin.submit("/settings/rules", project.slug, **fields, act="save", match_deployment="berlin*")
     assert "my-drop" in saved.text and "deployment berlin*" in saved.text
     for name, after in {"success-drift": "Set back", "my-drop": "Remove"}.items():

@@ -6,45 +6,23 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
-
 from gapwatch.alerts.places import Place
-from gapwatch.answers.comparison import compare_deployment
-from gapwatch.answers.ledger import CategoryPart, answer_ledger
-from gapwatch.answers.question import Question
+from gapwatch.answers.categories import category_costs
+from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store import alert_moves
 from gapwatch.store.database import Connection
 from gapwatch.store.sides import Window
+from gapwatch.watching.categories import cost_evidence, is_time_to_ask, judge_costs
 from gapwatch.watching.rules import CategoryParams, Rule
-
-log = structlog.get_logger()
-
-# The ledger is asked again after so many episodes of a deployment, and only while there is a drop to explain.
-ASKED_EVERY = 50
-
-
-def categories_since(connection: Connection, place: Place, since: datetime, now: datetime) -> list[CategoryPart]:
-    """What each gap category costs from a time on; nothing where the ledger cannot say.
-
-    An explanation that fails must not keep back the page it explains.
-    """
-    try:
-        with connection.begin_nested():
-            question = Question(now, Window(since, None))
-            comparison = compare_deployment(connection, place.project_id, place.slug, question)
-            return list(answer_ledger(comparison).categories)
-    except Exception as error:
-        log.warning("the ledger gave no answer", error=type(error).__name__, deployment_id=place.deployment_id)
-        return []
 
 
 def leading_category(
     connection: Connection, place: Place, since: datetime, now: datetime
 ) -> dict[str, Any] | None:
-    found = [part for part in categories_since(connection, place, since, now) if part.contribution > 0]
+    found = [part for part in _costs_since(connection, place, since, now) if part.contribution > 0]
     if not found:
         return None
-    return _told(max(found, key=lambda part: part.contribution))
+    return cost_evidence(max(found, key=lambda part: part.contribution))
 
 
 def judge_categories(
@@ -58,36 +36,28 @@ def judge_categories(
     mine = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
     open_ = alert_moves.open_alerts(connection, place.project_id, place.deployment_id)
     has_drop = any(one.kind == "drop" and one.state != "pending" for one in open_)
-    is_time = before // ASKED_EVERY != after // ASKED_EVERY
     for rule, params in mine:
         told = {one.series for one in open_ if one.rule == rule.name}
         # Without a drop there is nothing left to explain, and it need not be asked.
-        if (has_drop and not is_time) or not (has_drop or told):
+        if (has_drop and not is_time_to_ask(before, after)) or not (has_drop or told):
             continue
-        parts = []
+        costs: list[CategoryPart] = []
         if has_drop and after >= params.min_episodes:
             # By the episodes' own clock: what is being told may have happened some time ago.
             since = newest - timedelta(days=params.window_days)
-            parts = categories_since(connection, place, since, newest + timedelta(seconds=1))
-        costly = {part.category: part for part in parts if _is_costly(part, params)}
-        for category in sorted(costly.keys() - told):
-            _apply(connection, place, rule, category, "breach", _told(costly[category]))
-        kept = {part.category for part in parts if part.contribution > params.above / 2}
-        for category in sorted(told - kept):
+            costs = _costs_since(connection, place, since, newest + timedelta(seconds=1))
+        verdict = judge_costs(params, costs, told)
+        for category, evidence in verdict.breaches.items():
+            _apply(connection, place, rule, category, "breach", evidence)
+        for category in verdict.recoveries:
             _apply(connection, place, rule, category, "recovery", {})
+
+
+def _costs_since(connection: Connection, place: Place, since: datetime, now: datetime) -> list[CategoryPart]:
+    return category_costs(connection, place.project_id, place.slug, Window(since, None), now)
 
 
 def _apply(
     connection: Connection, place: Place, rule: Rule, category: str, given: Any, evidence: dict[str, Any]
 ) -> None:
     alert_moves.apply_input(connection, place.project_id, place.deployment_id, rule, category, given, evidence)
-
-
-def _is_costly(part: CategoryPart, params: CategoryParams) -> bool:
-    wanted = not params.category or part.category in params.category
-    return bool(wanted and part.contribution > params.above and part.interval is not None and part.interval[0] > 0)
-
-
-def _told(part: CategoryPart) -> dict[str, Any]:
-    interval = None if part.interval is None else list(part.interval)
-    return {"category": part.category, "contribution": part.contribution, "interval": interval}

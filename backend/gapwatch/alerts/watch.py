@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -19,13 +19,12 @@ from gapwatch.store.database import Connection, Database
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import NoDataParams, Rule
 from gapwatch.watching.series import Seen
+from gapwatch.watching.silence import is_silent, silence_evidence
 from gapwatch.watching.watched import Stored
 from gapwatch.watching.worsening import standing_now
 
 log = structlog.get_logger()
 
-# An episode that began so long before the newest one tells of another time, and pages nobody today.
-LATE_AFTER = timedelta(days=1)
 ROUND_S = 30.0
 
 
@@ -84,7 +83,7 @@ def _watch_deployment(
     place = place_of(connection, project_id, deployment_id)
     mine = [rule for rule in rules if rule.match.fits({**place.words, "rule": None})]
     progress = watching.progress(connection, project_id, deployment_id)
-    in_time, late = watching.split_late(episodes, progress, LATE_AFTER)
+    in_time, late = watching.split_late(episodes, progress)
     stored = detectors.load(connection, project_id, deployment_id)
     found, states = watch_episodes(
         mine,
@@ -170,21 +169,20 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
             fitting = [
                 rule
                 for rule, params in silence
-                if rule.match.fits({**place.words, "rule": None}) and _is_silent(heard, params, now)
+                if rule.match.fits({**place.words, "rule": None}) and is_silent(heard, params, now)
             ]
             if not fitting:
                 continue
             watching.lock_deployment(connection, heard.deployment_id)
-            named = not heard.robot.startswith(detectors.NO_ROBOT)
-            evidence = {
-                "robot": heard.robot if named else "no robot",
-                "heard_at": heard.heard_at.isoformat().replace("+00:00", "Z"),
-                "longest_gap_s": heard.longest_gap_s,
-                "episodes": heard.live_episodes,
-            }
             for rule in fitting:
                 alert_moves.apply_input(
-                    connection, project_id, heard.deployment_id, rule, f"robot:{heard.robot}", "breach", evidence
+                    connection,
+                    project_id,
+                    heard.deployment_id,
+                    rule,
+                    f"robot:{heard.robot}",
+                    "breach",
+                    silence_evidence(heard),
                 )
             detectors.mark_silent(connection, project_id, heard.robot)
             if not detectors.speaking_robots(connection, project_id, heard.deployment_id):
@@ -194,12 +192,6 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
         return found
 
     return step
-
-
-def _is_silent(heard: detectors.Heard, params: NoDataParams, now: datetime) -> bool:
-    allowed_s = max(60 * params.after_minutes, params.times_longest_gap * heard.longest_gap_s)
-    quiet_s = (now - heard.heard_at).total_seconds()
-    return heard.live_episodes >= params.min_episodes and quiet_s > allowed_s
 
 
 def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:

@@ -10,17 +10,16 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from gapwatch.access.keys import KeyHolder
+from gapwatch.answers.past import try_rule
 from gapwatch.api import alert_bodies as bodies
 from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, fault, refuse
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
-from gapwatch.store import alert_reading, alert_settings, detectors, watching
+from gapwatch.store import alert_settings, detectors
 from gapwatch.store.database import Connection, Database
-from gapwatch.watching.replay import replay_all
 from gapwatch.watching.rules import DEFAULT_RULES, Rule, read_params
-from gapwatch.watching.series import Seen
 
 
 def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
@@ -69,42 +68,20 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
     ) -> Any:
         """When the rule would have fired and cleared, deployment by deployment, by the code that watches live.
 
-        Nothing is stored and nobody is told. Rules of kind `category` and `no_data` go by the ledger and by the
-        clock, and cannot be replayed. Of each deployment the newest 20,000 episodes are taken.
+        Nothing is stored and nobody is told. Of each deployment the newest 20,000 episodes are taken, for
+        `no_data` the newest 200,000 of the project. `category` asks the ledger while the project's own drop rules
+        would have been firing, at most 20 times a deployment.
         """
         try:
             params = read_params(wanted.kind, wanted.params)
         except ValidationError as error:
             raise refuse(error, "params") from None
-        if wanted.kind in {"category", "no_data"}:
-            raise fault("/body/kind", "not-replayable", "Rules of this kind cannot be tried on stored episodes.")
         rule = Rule("preview", wanted.kind, params, "info", wanted.match)
-        with database.transaction() as connection:
-            found = replay_all(_Replay(connection, holder.project_id), rule, wanted.days, datetime.now(UTC))
+        with database.reading() as connection:
+            found = try_rule(connection, holder.project_id, rule, wanted.days, datetime.now(UTC))
         return JSONResponse(as_json(found))
 
     return router
-
-
-class _Replay:
-    """The stored episodes of a project, for a replay."""
-
-    def __init__(self, connection: Connection, project_id: int) -> None:
-        self._connection, self._project_id = connection, project_id
-
-    def deployments(self) -> list[tuple[int, dict[str, str | None]]]:
-        ids = alert_reading.deployment_ids(self._connection, self._project_id)
-        found = []
-        for deployment_id, slug in ids.items():
-            words = watching.deployment_words(self._connection, self._project_id, deployment_id)
-            found.append((deployment_id, {**words, "deployment": slug}))
-        return found
-
-    def episodes(self, deployment_id: int, since: datetime, most: int) -> list[Seen]:
-        return watching.episodes_since(self._connection, self._project_id, deployment_id, since, most)
-
-    def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
-        return watching.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
 
 
 def _read_rule(connection: Connection, project_id: int, wanted: bodies.RuleBody) -> Rule:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from sqlalchemy import Connection, text
 
+from gapwatch.watching import silence
 from gapwatch.watching.series import Seen
+from gapwatch.watching.silence import Arrival, Heard
 from gapwatch.watching.watched import Stored
 
-# An episode that arrives later than this after it began was not sent by a robot that is on line.
-LIVE_WITHIN = timedelta(days=1)
-# Stands for the robots of a deployment whose episodes name none.
-NO_ROBOT = "@deployment:"
+_PRESENCE = """
+SELECT robot, deployment_id, heard_at, live_episodes, longest_gap_s, silent FROM presence WHERE project_id = :p
+"""
 
 
 def load(connection: Connection, project_id: int, deployment_id: int) -> dict[tuple[str, str], Stored]:
@@ -73,63 +72,41 @@ def drop(connection: Connection, project_id: int, rule: str) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Heard:
-    """A robot that was sending."""
-
-    robot: str
-    deployment_id: int
-    heard_at: datetime
-    live_episodes: int
-    longest_gap_s: float
-    silent: bool
-
-
 def hear(connection: Connection, project_id: int, deployment_id: int, episodes: Sequence[Seen]) -> list[str]:
     """Note the robots behind these episodes; returns those that had been silent."""
     arrivals: dict[str, list[datetime]] = {}
     for episode in episodes:
-        if episode.received_at - episode.started_at < LIVE_WITHIN:
-            arrivals.setdefault(episode.robot or f"{NO_ROBOT}{deployment_id}", []).append(episode.received_at)
+        arrival = Arrival(episode.robot, deployment_id, episode.started_at, episode.received_at)
+        if arrival.is_live:
+            arrivals.setdefault(arrival.sender, []).append(arrival.received_at)
     if not arrivals:
         return []
-    known = {
-        row.robot: row
-        for row in connection.execute(
-            text("""
-            SELECT robot, heard_at, longest_gap_s, silent FROM presence WHERE project_id = :p AND robot = ANY(:r)
-            """),
-            {"p": project_id, "r": sorted(arrivals)},
-        )
-    }
-    rows = []
-    for robot, times in sorted(arrivals.items()):
-        before = known.get(robot)
-        points = ([before.heard_at] if before else []) + sorted(times)
-        gaps = [(b - a).total_seconds() for a, b in pairwise(points)]
-        # A silence that was an alert is no example of how long the robot is usually quiet.
-        if before is not None and before.silent:
-            gaps = gaps[1:]
-        longest = max([before.longest_gap_s if before else 0.0, *gaps])
-        rows.append(
-            {
-                "p": project_id,
-                "robot": robot,
-                "d": deployment_id,
-                "at": points[-1],
-                "n": len(times),
-                "gap": longest,
-            }
-        )
+    rows = connection.execute(
+        text(f"{_PRESENCE} AND robot = ANY(:robots)"), {"p": project_id, "robots": sorted(arrivals)}
+    )
+    known = {row.robot: Heard(*row) for row in rows}
+    heard = [
+        silence.hear(known.get(robot), robot, deployment_id, times) for robot, times in sorted(arrivals.items())
+    ]
     connection.execute(
         text("""
         INSERT INTO presence AS x (project_id, robot, deployment_id, heard_at, live_episodes, longest_gap_s)
         VALUES (:p, :robot, :d, :at, :n, :gap)
         ON CONFLICT (project_id, robot) DO UPDATE SET deployment_id = excluded.deployment_id,
-            heard_at = greatest(x.heard_at, excluded.heard_at), live_episodes = x.live_episodes +
-            excluded.live_episodes, longest_gap_s = excluded.longest_gap_s, silent = false
+            heard_at = greatest(x.heard_at, excluded.heard_at), live_episodes = excluded.live_episodes,
+            longest_gap_s = excluded.longest_gap_s, silent = false
         """),
-        rows,
+        [
+            {
+                "p": project_id,
+                "robot": one.robot,
+                "d": one.deployment_id,
+                "at": one.heard_at,
+                "n": one.live_episodes,
+                "gap": one.longest_gap_s,
+            }
+            for one in heard
+        ],
     )
     return sorted(robot for robot, before in known.items() if before.silent)
 
@@ -137,10 +114,7 @@ def hear(connection: Connection, project_id: int, deployment_id: int, episodes: 
 def quiet_robots(connection: Connection, project_id: int, quiet_for: timedelta) -> list[Heard]:
     """Robots not heard of for at least so long and not yet called silent."""
     rows = connection.execute(
-        text("""
-        SELECT robot, deployment_id, heard_at, live_episodes, longest_gap_s, silent FROM presence
-        WHERE project_id = :p AND NOT silent AND heard_at < now() - CAST(:quiet AS interval)
-        """),
+        text(f"{_PRESENCE} AND NOT silent AND heard_at < now() - CAST(:quiet AS interval)"),
         {"p": project_id, "quiet": quiet_for},
     )
     return [Heard(*row) for row in rows]

@@ -12,10 +12,13 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, text
 
 from gapwatch.watching.series import Seen
+from gapwatch.watching.silence import Arrival
 
 # Rows, and about how many episodes, of one transaction.
 ROWS_AT_MOST = 500
 EPISODES_AT_MOST = 20_000
+# An episode that began so long before the newest one tells of another time, and pages nobody today.
+LATE_AFTER = timedelta(days=1)
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
 WATCHER, DEPLOYMENT = 7301, 7302
 
@@ -126,12 +129,27 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
 def episodes_since(
     connection: Connection, project_id: int, deployment_id: int, since: datetime, most: int
 ) -> list[Seen]:
-    """The last episodes of a deployment from a time on, in the order the watch takes them, for a replay."""
+    """The last episodes of a deployment from a time on, as the watch takes them: in order, none late."""
     newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
     found = connection.execute(
         text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
     ).mappings()
-    return sorted((_seen(row) for row in found), key=lambda e: (e.received_at, e.started_at, e.id))
+    in_order = sorted((_seen(row) for row in found), key=lambda e: (e.received_at, e.started_at, e.id))
+    return split_late(in_order, Progress())[0]
+
+
+def arrivals_since(connection: Connection, project_id: int, since: datetime, most: int) -> list[Arrival]:
+    """When the last real episodes of a project began and came, of every deployment and robot."""
+    rows = connection.execute(
+        text("""
+        SELECT r.name, e.deployment_id, e.started_at, e.received_at FROM episodes e
+        LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
+        WHERE e.project_id = :p AND e.domain = 'real' AND e.started_at >= :since
+        ORDER BY e.started_at DESC LIMIT :most
+        """),
+        {"p": project_id, "since": since, "most": most},
+    )
+    return [Arrival(*row) for row in rows]
 
 
 def sim_counts(connection: Connection, project_id: int, deployment_id: int, policy_id: int) -> tuple[int, int]:
@@ -190,7 +208,7 @@ def oldest_due_s(connection: Connection) -> float:
     return float(connection.execute(statement).scalar() or 0)
 
 
-def split_late(episodes: list[Seen], now: Progress, late_after: timedelta) -> tuple[list[Seen], int]:
+def split_late(episodes: list[Seen], now: Progress) -> tuple[list[Seen], int]:
     """Those in time, and how many were so far behind newer ones that they say nothing of today.
 
     `now` is brought forward to the newest that was seen.
@@ -198,7 +216,7 @@ def split_late(episodes: list[Seen], now: Progress, late_after: timedelta) -> tu
     in_time: list[Seen] = []
     for episode in episodes:
         newest = now.newest_started_at
-        if newest is not None and episode.started_at < newest - late_after:
+        if newest is not None and episode.started_at < newest - LATE_AFTER:
             continue
         in_time.append(episode)
         now.newest_started_at = max(newest or episode.started_at, episode.started_at)

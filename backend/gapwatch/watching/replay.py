@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, Protocol
 
+from gapwatch.watching.categories import ASKED_EVERY, Cost, judge_costs
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.rules import Rule
+from gapwatch.watching.rules import CategoryParams, NoDataParams, Rule
 from gapwatch.watching.series import Seen
+from gapwatch.watching.silence import Arrival, Heard, hear, hearings_of, is_silent, silence_evidence, silent_at
 
 MOST_EPISODES = 20_000
+MOST_ARRIVALS = 200_000
+# How often the ledger is asked for one deployment: seldomer than live where a drop lasted very long.
+MOST_LOOKS = 20
+
+Firing = dict[str, Any]
 
 
 class Archive(Protocol):
-    """Where the episodes of the past come from."""
+    """Where the past comes from."""
 
     def deployments(self) -> list[tuple[int, dict[str, str | None]]]: ...
 
     def episodes(self, deployment_id: int, since: datetime, most: int) -> Sequence[Seen]: ...
 
+    def arrivals(self, since: datetime, most: int) -> Sequence[Arrival]: ...
+
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]: ...
+
+    def drop_rules(self) -> Sequence[Rule]: ...
+
+    def category_costs(
+        self, deployment_id: int, policy_id: int, since: datetime, until: datetime
+    ) -> Sequence[Cost]: ...
 
 
 def replay_all(archive: Archive, rule: Rule, days: int, now: datetime) -> dict[str, Any]:
     """Firings by deployment. A detector learns first, so the beginning of the time is its reference."""
     since = now - timedelta(days=days)
-    found: list[dict[str, Any]] = []
-    for deployment_id, words in archive.deployments():
-        if not rule.match.fits({**words, "rule": None}):
-            continue
-        episodes = archive.episodes(deployment_id, since, MOST_EPISODES)
-        known: dict[int, tuple[int, int]] = {}
-
-        def counts(
-            policy_id: int, deployment_id: int = deployment_id, known: dict[int, tuple[int, int]] = known
-        ) -> tuple[int, int]:
-            if policy_id not in known:
-                known[policy_id] = archive.sim_counts(deployment_id, policy_id)
-            return known[policy_id]
-
-        crossings, _ = watch_episodes([rule], {}, episodes, count=0, sim_counts=counts, seed=deployment_id)
-        firings = _firings(crossings, episodes)
-        found.append({"deployment": words["deployment"], "episodes": len(episodes), "firings": firings})
+    places = {number: words for number, words in archive.deployments() if _fits(rule, words)}
+    if isinstance(rule.params, NoDataParams):
+        found = _silences(archive, rule.params, places, since, now)
+    else:
+        found = [_of_deployment(archive, rule, number, words, since) for number, words in places.items()]
     total = sum(len(one["firings"]) for one in found)
     times = "once" if total == 1 else f"{total} times"
     return {
@@ -54,15 +59,137 @@ def replay_all(archive: Archive, rule: Rule, days: int, now: datetime) -> dict[s
     }
 
 
-def _firings(crossings: Sequence[Any], episodes: Sequence[Seen]) -> list[dict[str, Any]]:
-    open_: dict[str, dict[str, Any]] = {}
-    firings = []
+def _fits(rule: Rule, words: Mapping[str, str | None]) -> bool:
+    return rule.match.fits({**words, "rule": None})
+
+
+class _Firings:
+    """What fired, in order, each with the time it cleared at."""
+
+    def __init__(self) -> None:
+        self.all: list[Firing] = []
+        self.open: dict[str, Firing] = {}
+
+    def fire(self, series: str, at: datetime, evidence: Mapping[str, Any]) -> None:
+        firing = {"series": series, "fired_at": at, "cleared_at": None, "evidence": dict(evidence)}
+        self.open[series] = firing
+        self.all.append(firing)
+
+    def clear(self, series: str, at: datetime) -> None:
+        if series in self.open:
+            self.open.pop(series)["cleared_at"] = at
+
+
+def _of_deployment(
+    archive: Archive, rule: Rule, deployment_id: int, words: Mapping[str, str | None], since: datetime
+) -> dict[str, Any]:
+    episodes = archive.episodes(deployment_id, since, MOST_EPISODES)
+    known: dict[int, tuple[int, int]] = {}
+
+    def sim_counts(policy_id: int) -> tuple[int, int]:
+        if policy_id not in known:
+            known[policy_id] = archive.sim_counts(deployment_id, policy_id)
+        return known[policy_id]
+
+    def watch(rules: Sequence[Rule]) -> Sequence[Any]:
+        found, _ = watch_episodes(rules, {}, episodes, count=0, sim_counts=sim_counts, seed=deployment_id)
+        return found
+
+    firings = _Firings()
+    if isinstance(rule.params, CategoryParams):
+        crossings = watch([one for one in archive.drop_rules() if _fits(one, words)])
+
+        def costs(index: int, since: datetime, until: datetime) -> Sequence[Cost]:
+            return archive.category_costs(deployment_id, episodes[index].policy_id, since, until)
+
+        _ask_ledger(rule.params, crossings, episodes, costs, firings)
+    else:
+        for one in watch([rule]):
+            at = episodes[one.index].started_at
+            if one.input == "breach":
+                firings.fire(one.series, at, one.evidence)
+            elif one.input == "recovery":
+                firings.clear(one.series, at)
+    return {"deployment": words["deployment"], "episodes": len(episodes), "firings": firings.all}
+
+
+def _ask_ledger(
+    params: CategoryParams,
+    crossings: Sequence[Any],
+    episodes: Sequence[Seen],
+    costs: Callable[[int, datetime, datetime], Sequence[Cost]],
+    firings: _Firings,
+) -> None:
+    """The ledger at every fiftieth episode while a drop was established, as it is asked live."""
+    newest = list(accumulate((episode.started_at for episode in episodes), max))
+    dropped = _dropped(crossings, len(episodes))
+    grid = range(ASKED_EVERY - 1, len(episodes), ASKED_EVERY)
+    looks = [index for index in grid if dropped[index] and index + 1 >= params.min_episodes]
+    looks = looks[:: -(-len(looks) // MOST_LOOKS) or 1]
+    ends = [index for index in range(1, len(episodes)) if dropped[index - 1] and not dropped[index]]
+    for index in sorted([*looks, *ends]):
+        if not dropped[index]:
+            # Without a drop there is nothing left to explain.
+            for category in list(firings.open):
+                firings.clear(category, episodes[index].started_at)
+            continue
+        since = newest[index] - timedelta(days=params.window_days)
+        found = costs(index, since, newest[index] + timedelta(seconds=1))
+        verdict = judge_costs(params, found, set(firings.open))
+        for category, evidence in verdict.breaches.items():
+            firings.fire(category, episodes[index].started_at, evidence)
+        for category in verdict.recoveries:
+            firings.clear(category, episodes[index].started_at)
+
+
+def _dropped(crossings: Sequence[Any], n: int) -> list[bool]:
+    """Whether real was established to be below sim after each episode."""
+    at: dict[int, list[Any]] = {}
     for one in crossings:
-        at = episodes[one.index].started_at
-        if one.input == "breach":
-            firing = {"series": one.series, "fired_at": at, "cleared_at": None, "evidence": one.evidence}
-            open_[one.series] = firing
-            firings.append(firing)
-        elif one.input == "recovery" and one.series in open_:
-            open_.pop(one.series)["cleared_at"] = at
-    return firings
+        at.setdefault(one.index, []).append(one)
+    open_: set[str] = set()
+    found = []
+    for index in range(n):
+        for one in at.get(index, ()):
+            if one.input == "breach":
+                open_.add(one.rule.name)
+            elif one.input == "recovery":
+                open_.discard(one.rule.name)
+        found.append(bool(open_))
+    return found
+
+
+def _silences(
+    archive: Archive,
+    params: NoDataParams,
+    places: Mapping[int, Mapping[str, str | None]],
+    since: datetime,
+    now: datetime,
+) -> list[dict[str, Any]]:
+    """Robots move between deployments, so they are followed over all of them; where one was heard last it is
+    missed.
+    """
+    arrivals = archive.arrivals(since, MOST_ARRIVALS)
+    firings = {number: _Firings() for number in places}
+    for robot, hearings in sorted(hearings_of(arrivals).items()):
+        heard: Heard | None = None
+        for at, deployment_id in [*hearings, (now, None)]:
+            if heard is not None and heard.deployment_id in places and is_silent(heard, params, at):
+                mine, series = firings[heard.deployment_id], f"robot:{robot}"
+                mine.fire(series, silent_at(heard, params) or at, silence_evidence(heard))
+                if deployment_id is not None:
+                    mine.clear(series, at)
+                heard = replace(heard, silent=True)
+            if deployment_id is not None:
+                heard = hear(heard, robot, deployment_id, [at])
+    counts: dict[int, int] = {}
+    for arrival in arrivals:
+        counts[arrival.deployment_id] = counts.get(arrival.deployment_id, 0) + 1
+    return [
+        {
+            "deployment": words["deployment"],
+            "episodes": counts.get(number, 0),
+            "firings": sorted(firings[number].all, key=lambda firing: firing["fired_at"]),
+        }
+        for number, words in places.items()
+    ]

@@ -10,18 +10,16 @@ from typing import Any, cast, get_args
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
+from gapwatch.answers.past import try_rule
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.settings.archive import StoredEpisodes
 from gapwatch.store import alert_settings, detectors
 from gapwatch.watching.match import Match
-from gapwatch.watching.replay import replay_all
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
 
 LONGEST_NAME = 128
 PREVIEW_DAYS = 90
-NOT_REPLAYABLE = ("category", "no_data")
 DEFAULT_NAMES = {rule.name for rule in DEFAULT_RULES}
 MATCHED = ("deployment", "policy", "task", "site", "stage")
 KINDS: dict[str, str] = {
@@ -93,12 +91,8 @@ def change_rules(visit: Visit) -> View | Response:
     if rule is None:
         return _view(visit, draft, problem=problem)
     if what == "preview":
-        if rule.kind in NOT_REPLAYABLE:
-            return _view(
-                visit, draft, problem="A rule of this kind goes by the ledger or the clock and cannot be tried."
-            )
-        archive = StoredEpisodes(visit.transaction, visit.project_id)
-        return _view(visit, draft, replay_all(archive, rule, PREVIEW_DAYS, datetime.now(UTC)))
+        now = datetime.now(UTC)
+        return _view(visit, draft, try_rule(visit.transaction, visit.project_id, rule, PREVIEW_DAYS, now))
     alert_settings.put_rule(visit.transaction, visit.project_id, rule, visit.actor)
     return RedirectResponse(visit.frame.links.to("settings", "rules"), 303)
 

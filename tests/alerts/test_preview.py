@@ -1,0 +1,72 @@
+"""A rule tried on what is stored: it says of the past what the watch found live."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+from alerts.stage import START
+from alerts.test_time import live
+from alerts.test_watch import add_sims, ledger_of
+
+from gapwatch.answers.past import try_rule
+from gapwatch.watching.rules import PARAMS, Rule
+
+
+def preview(stage, kind, days=90, **params):
+    rule = Rule("preview", kind, PARAMS[kind](**params), "info")
+    with stage.database.reading() as connection:
+        found = try_rule(connection, 1, rule, days, datetime.now(UTC))
+    return {one["deployment"]: one["firings"] for one in found["deployments"]}
+
+
+def test_a_category_is_found_as_it_was_live(stage, monkeypatch):
+    ledger_of(monkeypatch, "visual", "latency_timing")
+    add_sims(stage)
+    stage.happen(0.95, 300)
+    for n in range(6):
+        stage.happen(0.1, 10, seed=n)
+    stage.recover()
+    [firing] = preview(stage, "category", category=["visual"])["berlin-line-3"]
+    [(evidence, state)] = stage.rows("SELECT evidence, state FROM alerts WHERE rule = 'gap-category'")
+    assert firing["evidence"] == evidence
+    assert state == "resolved"
+    assert START + timedelta(minutes=300) < firing["fired_at"] < firing["cleared_at"]
+
+
+def test_a_category_of_an_earlier_policy_version_is_asked_of_that_version(stage, monkeypatch):
+    asked = []
+
+    def remember(comparison):
+        asked.append(comparison.subject.version)
+        return SimpleNamespace(categories=())
+
+    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", remember)
+    add_sims(stage)
+    stage.happen(0.95, 100)
+    stage.happen(0.1, 100, policy_id=2)
+    stage.run("UPDATE rollup_counts SET policy_id = 2 WHERE domain = 'sim'")
+    assert preview(stage, "category")["berlin-line-3"] == []
+    assert set(asked) == {"1.5.0"}
+
+
+def test_a_silence_is_found_as_it_was_live(stage):
+    live(stage, robot_id=1)
+    live(stage, robot_id=2)
+    stage.run("UPDATE presence SET heard_at = heard_at - interval '2 hours' WHERE robot = 'ur5e-1'")
+    stage.run(
+        "UPDATE episodes SET received_at = received_at - interval '2 hours',"
+        " started_at = started_at - interval '2 hours' WHERE robot_id = 1"
+    )
+    stage.listen_for_silence()
+    [firing] = preview(stage, "no_data")["berlin-line-3"]
+    [(series, evidence)] = stage.rows("SELECT series, evidence FROM alerts")
+    assert (firing["series"], firing["evidence"]) == (series, evidence)
+    assert firing["cleared_at"] is None
+    assert preview(stage, "no_data", after_minutes=180)["berlin-line-3"] == []
+
+
+def test_late_episodes_are_left_out_as_they_were_live(stage):
+    stage.happen(0.95, 300)
+    stage.accept([False] * 100, at=START - timedelta(days=3))
+    stage.watch()
+    assert stage.alerts() == {}
+    assert preview(stage, "drift")["berlin-line-3"] == []
