@@ -199,7 +199,12 @@ def _split(comparison: Comparison) -> _Split:
         strata = condition_strata(sim, real)
     counts: dict[Hashable, Counts] = dict(strata.counts.items())
     parts = decompose(counts)
-    drawn = bootstrap(_merged(counts), np.random.default_rng(SEED), replicates=REPLICATES)
+    drawn = bootstrap(
+        _merged(counts),
+        np.random.default_rng(SEED),
+        design_effects=(sim.sitting.inflation, real.sitting.inflation),
+        replicates=REPLICATES,
+    )
     intervals = {} if drawn is None else {"off_support": drawn.off_support, "mix": drawn.mix, "rate": drawn.rate}
     several = len(strata.names) > 1
     return _Split(

@@ -14,11 +14,15 @@ MOST_LISTED = 5000
 
 @dataclass(frozen=True)
 class Sitting:
-    """`side` for the drop's interval; with a `design_effect` above 1 it holds effective counts, n by it."""
+    """`side` for the drop's interval; with a `design_effect` above 1 it holds effective counts, n by it.
+
+    `inflation` is the design effect of the side as a whole, whichever way the side carries it.
+    """
 
     side: Side
     sessions: int
     design_effect: float = 1.0
+    inflation: float = 1.0
 
 
 def with_sessions(
@@ -36,9 +40,11 @@ def with_sessions(
         return Sitting(Side(successes, n), len(sessions))
     if complete and alone_n <= MOST_LISTED:
         singles = [(1, 1)] * alone_k + [(0, 1)] * (alone_n - alone_k)
-        return Sitting(Side(successes, n, [*sessions, *singles]), len(sessions))
+        all_of_it = [*sessions, *singles]
+        inflation = rates.clustered_rate(*zip(*all_of_it, strict=True)).design_effect
+        return Sitting(Side(successes, n, all_of_it), len(sessions), inflation=inflation)
     effect = rates.clustered_rate(*zip(*sessions, strict=True)).design_effect
     if complete:
         # The attempts outside any session are independent, so the excess variance is that of the others alone.
         effect = 1 + (effect - 1) * (n - alone_n) / n
-    return Sitting(Side(round(successes / effect), round(n / effect)), len(sessions), effect)
+    return Sitting(Side(round(successes / effect), round(n / effect)), len(sessions), effect, effect)
