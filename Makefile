@@ -4,20 +4,28 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test check chromium faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
+.PHONY: demo test test-ending test-looking check chromium faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
 
-# What kills processes, fills disks, opens browsers or measures time runs alone; the rest two files at a time.
-ALONE := tests/faults tests/browser tests/alerts tests/client tests/test_supervisor.py tests/test_worker.py \
-	tests/test_embedded.py tests/test_outside_servers.py tests/test_demo.py tests/test_containers.py \
-	tests/test_backups.py tests/test_health.py tests/ingest/test_connections.py tests/ingest/test_episodes.py \
-	tests/ingest/test_keys.py tests/ingest/test_catalogue.py tests/pages/test_joining.py
+# What kills processes and fills disks mostly waits; what opens browsers and measures time computes. The two run beside
+# each other, each one test at a time; everything else before them, two files at a time.
+ENDING := tests/faults tests/test_supervisor.py tests/test_worker.py tests/test_embedded.py tests/test_outside_servers.py \
+	tests/test_demo.py tests/test_containers.py tests/test_backups.py tests/test_health.py tests/ingest/test_connections.py \
+	tests/alerts
+LOOKING := tests/browser tests/client tests/ingest/test_episodes.py tests/ingest/test_keys.py tests/ingest/test_catalogue.py \
+	tests/pages/test_joining.py
 
 test: check chromium
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(ALONE))
-	@$(BIN)/python -m pytest $(ALONE)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=,$(ENDING) $(LOOKING))
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-ending test-looking
+
+test-ending: .venv/installed-dev
+	@$(BIN)/python -m pytest $(ENDING)
+
+test-looking: .venv/installed-dev
+	@$(BIN)/python -m pytest $(LOOKING)
 
 check: .venv/installed-dev
 	@$(BIN)/ruff check .
