@@ -58,7 +58,7 @@ def test_a_drop_has_its_interval_and_its_baseline():
         "drop": {"value": 0.42, "interval": [0.28, 0.55]},
     }
     [one] = build(facts(reason("drop", evidence=evidence, rule="success-below-sim")))["reasons"]
-    assert "success sim 90 % → 48 % (n 52)" in one["sentence"]
+    assert "success 90 % in sim → 48 % (n 52)" in one["sentence"]
     assert "drop 42 points [28, 55]" in one["sentence"]
     assert "one false alarm in 10,000 episodes" in one["sentence"]
 
@@ -75,7 +75,7 @@ def test_what_is_known_besides_becomes_lines():
     )
     text = "\n".join(lines(content))
     assert "regressed" in text
-    assert "contact_dynamics (31 points)" in text
+    assert "contact dynamics (31 points)" in text
     assert "object=glass 20 % of 20" in text
     assert "Before it: 1.4.0 → 1.5.0 (release, 16 Nov 09:00 UTC)." in text
     assert "Robots affected: ur5e-1; not: ur5e-2." in text
@@ -83,7 +83,7 @@ def test_what_is_known_besides_becomes_lines():
 
 def test_every_kind_has_words():
     silence = {"robot": "ur5e-012", "heard_at": "2026-11-16T03:00:00Z"}
-    category = {"category": "visual", "contribution": 0.12}
+    category = {"category": "visual", "contribution": 0.12, "interval": [0.08, 0.16]}
     gate = DRIFT | {"reference": {"n": 0, "value": 0.6, "limit": 0.6}}
     signal = {"since": {"n": 40, "direction": "higher"}, "change_point": {"at": "2026-11-16T09:14:03Z"}}
     expected = {
@@ -96,6 +96,8 @@ def test_every_kind_has_words():
         assert (
             build(facts(reason(kind, series=series, evidence=evidence)))["headline"] == f"berlin-line-3: {words}"
         )
+    [one] = build(facts(reason("category", series="visual", evidence=category)))["reasons"]
+    assert one["sentence"].startswith("visual costs 12 points of success [8, 16]")
 
 
 def test_robots_are_told_apart_by_what_they_did_since_the_change():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from gapwatch.taxonomy import BY_ID
 from gapwatch.watching.changes import Affected, slice_words
 from gapwatch.watching.incidents import rank
 
@@ -98,7 +99,7 @@ def lines(content: Mapping[str, Any]) -> list[str]:
     category = content.get("category")
     if category:
         points = f"{100 * category['contribution']:.0f} points"
-        found.append(f"Leading gap category: {category['category']} ({points}).")
+        found.append(f"Leading gap category: {_category(category['category'])} ({points}).")
     if content.get("worst_slices"):
         found.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
     for change in content.get("changes", ()):
@@ -120,13 +121,15 @@ def phrase(reason: Reason) -> str:
     if reason.kind == "no_data":
         return f"{evidence.get('robot', 'no robot')} silent since {clock(evidence.get('heard_at'))}"
     if reason.kind == "category":
-        return f"{evidence.get('category')} costs {100 * evidence.get('contribution', 0):.0f} points of success"
+        costs = 100 * evidence.get("contribution", 0)
+        return f"{_category(evidence.get('category'))} costs {costs:.0f} points of success"
     if evidence.get("statistic") == "single episode":
         return f"{since.get('value', 1):.0f} safety {name.partition(' ')[0]} in one episode{when}"
     if name in PERCENT_SERIES and since.get("value") is not None:
-        of = "gate" if reason.kind == "stage_gate" else "sim " if reference.get("side") == "sim" else ""
+        of = "gate " if reason.kind == "stage_gate" else ""
+        side = " in sim" if reference.get("side") == "sim" and not of else ""
         before = reference.get("value")
-        from_ = "" if before is None else f"{of}{' ' if of == 'gate' else ''}{100 * before:.0f} % → "
+        from_ = "" if before is None else f"{of}{100 * before:.0f} %{side} → "
         return f"{name} {from_}{100 * since['value']:.0f} % (n {since.get('n')}){when}"
     direction = since.get("direction")
     moved = {"higher": "rose", "lower": "fell"}.get(str(direction), "changed shape")
@@ -141,7 +144,7 @@ def sentence(reason: Reason) -> str:
     if drop and drop.get("value") is not None:
         low, high = drop["interval"]
         told += f"; drop {100 * drop['value']:.0f} points [{100 * low:.0f}, {100 * high:.0f}]"
-    interval = (evidence.get("since") or {}).get("interval")
+    interval = (evidence.get("since") or evidence).get("interval")
     if interval and not drop:
         told += f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
     promise = ""
@@ -166,6 +169,11 @@ def cut(text: str, length: int) -> str:
 def _since(reason: Reason) -> str | None:
     found = reason.evidence.get("change_point", {}).get("at") or reason.evidence.get("heard_at")
     return None if found is None else str(found)
+
+
+def _category(name: Any) -> str:
+    """As people say it: `contact dynamics`. A project's own categories keep their names."""
+    return BY_ID[name].name.lower() if name in BY_ID else str(name)
 
 
 def _order(kind: str) -> int:
