@@ -73,6 +73,18 @@ def test_every_page_is_quiet_fits_and_is_accessible(open_tab, hostile, width, sc
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.parametrize("width", [1440, 1280, 1024, 390])
+def test_every_place_and_every_column_of_the_fleet_is_in_sight(open_tab, hostile, width):
+    page = open_tab(hostile.admin, width)
+    for place in page.locator(".nav a").all():
+        box = place.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+    for address in ("/", "/alerts?state=all", "/episodes"):
+        page.goto(address)
+        hidden = page.eval_on_selector_all(".scroll", "all => all.map((one) => one.scrollWidth - one.clientWidth)")
+        assert hidden and max(hidden) <= 0, address
+
+
 def test_names_in_figures_stay_text(open_tab, hostile):
     page = open_tab(hostile.admin)
     page.goto(PAGES["deployment"])

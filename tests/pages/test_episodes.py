@@ -25,7 +25,7 @@ def send(project, *records):
 
 
 def listed(page: str) -> int:
-    return page.count("<tr data-row>")
+    return page.count(" data-row>")
 
 
 def test_every_filter_is_in_the_address(engineer, project):

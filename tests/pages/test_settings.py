@@ -55,7 +55,7 @@ def test_a_word_of_the_project_gets_a_category_and_the_ledger_follows(admin, pro
     wait_until(lambda: contributions() == {"unattributed": 0.3}, what="the ledger")
     page = admin.get("/settings/taxonomy").text
     assert "<strong>1 word</strong>" in page
-    assert re.search(r"<code>zorp</code></th><td class=\"num\">6</td>", page)
+    assert re.search(r"<code>zorp</code></th><td class=\"num\" data-label=\"failures\">6</td>", page)
     admin.submit("/settings/taxonomy", project.slug, kind="labels", word="zorp", to="visual")
     assert contributions() == {"visual": 0.3}
     admin.submit("/settings/taxonomy", project.slug, kind="labels", word="zorp", to="default")

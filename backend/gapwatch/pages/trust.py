@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gapwatch.answers.question import question_of
-from gapwatch.answers.trust import TrustAnswer, answer_trust
+from gapwatch.answers.trust import LeftOut, TrustAnswer, answer_trust
 from gapwatch.errors import Invalid, NotFound
 from gapwatch.filters import DropFilter, Name, TrustFilter
 from gapwatch.pages.figures.trust import trust_figure
@@ -33,6 +33,8 @@ class VersionEntry:
 @dataclass(frozen=True)
 class TrustPage:
     answer: TrustAnswer | None
+    # The measures without the policy that they hang on most.
+    carries: LeftOut | None
     versions: list[VersionEntry]
     simulators: list[str]
     tasks: list[str]
@@ -72,6 +74,7 @@ def show_trust(visit: Visit) -> View:
             problems.append(str(error))
     page = TrustPage(
         answer=answer,
+        carries=None if answer is None else _carries(answer),
         versions=entries,
         simulators=sorted({simulator for simulator, _ in known}),
         tasks=sorted(directory.tasks(visit.transaction, visit.project_id).values()),
@@ -83,3 +86,9 @@ def show_trust(visit: Visit) -> View:
     if answer is not None and answer.policies and answer.metric == "success":
         drawn["trust"] = trust_figure(answer)
     return View("trust.html", page, 422 if problems else 200, drawn)
+
+
+def _carries(answer: TrustAnswer) -> LeftOut | None:
+    r = answer.pearson
+    known = [one for one in answer.leave_one_out if one.pearson is not None]
+    return None if r is None else max(known, key=lambda one: abs((one.pearson or 0.0) - r), default=None)

@@ -13,7 +13,8 @@ from gapwatch.taxonomy import BY_ID, HEADLINE, UNATTRIBUTED
 THIN_GAP = "\u202f"
 MINUS = "\u2212"
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
-TEN_THOUSAND = 10_000
+TEN_THOUSAND, BILLION = 10_000, 1_000_000_000
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def count(number: float) -> str:
@@ -48,10 +49,13 @@ def percent_interval(bounds: Sequence[float]) -> str:
 
 
 def number(value: float) -> str:
-    """A measured value, as many digits as tell something: 0.019, 34.6, 12 300."""
+    """A measured value, as many digits as tell something: 0.019, 34.6, 12 300, 4.2 × 10¹⁷."""
     if not math.isfinite(value):
         return "–"
     size = abs(value)
+    if size >= BILLION:
+        digits, power = f"{value:.1e}".split("e+")
+        return f"{_minus(digits)} × 10{power.lstrip('0').translate(RAISED)}"
     if size >= TEN_THOUSAND:
         return count(round(value))
     text = f"{value:.4g}" if size < 1 else f"{value:.3g}" if size < 100 else f"{value:.0f}"  # noqa: PLR2004

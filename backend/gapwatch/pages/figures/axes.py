@@ -16,6 +16,7 @@ def right_column(names: dict[str, Any], ticks: list[str], size: int, colour: str
         "side": "right",
         "fixedrange": True,
         "ticks": "",
+        "ticklabelstandoff": 6,
         "zeroline": False,
         "showline": False,
         "tickfont": {"size": size, "color": f"var(--{colour})"},

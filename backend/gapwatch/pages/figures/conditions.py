@@ -111,6 +111,7 @@ def _marks(
         "x": values,
         "y": [place for place, _, _ in rows],
         "mode": "markers",
+        "cliponaxis": False,
         "marker": {
             "size": 9,
             "symbol": ["diamond" if single else "circle" for single in alone],

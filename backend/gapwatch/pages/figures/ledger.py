@@ -70,7 +70,7 @@ def ledger_figure(
         },
         "narrow": {
             "layout.margin.l": 92,
-            "layout.margin.r": 54,
+            "layout.margin.r": 66,
             "layout.yaxis.ticktext": narrow,
             "layout.yaxis2.ticktext": [
                 f"<b>{percent(sim.value)} %</b>",

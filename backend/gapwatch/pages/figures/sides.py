@@ -48,7 +48,7 @@ def sides_figure(subjects: Sequence[tuple[str, DropAnswer]]) -> dict[str, Any]:
         },
         "narrow": {
             "layout.margin.l": 110,
-            "layout.margin.r": 50,
+            "layout.margin.r": 56,
             "layout.yaxis.ticktext": [short(name, 14) for name, _ in subjects],
             "layout.yaxis2.ticktext": [value.split("  ")[0] for value in values],
             "layout.xaxis.nticks": 3,

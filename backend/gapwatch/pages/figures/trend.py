@@ -14,6 +14,7 @@ from gapwatch.pages.words import count, percent, plain_time
 from gapwatch.statistics.rates import wilson
 
 WINDOW_DAYS = 7
+MOST_SINGLE_DAYS, DAY_MS = 9, 24 * 3600 * 1000
 GLYPHS = {
     "release": ("▲", "triangle-up"),
     "calibration": ("◆", "diamond"),
@@ -81,10 +82,10 @@ def trend_figure(
     ]
     floor = max(0.0, 10 * ((100 * min(lows, default=0.0)) // 10) - 8)
     layout: dict[str, Any] = {
-        "margin": {"l": 44, "r": 16, "t": 28, "b": 32},
+        "margin": {"l": 44, "r": 16, "t": 28, "b": 44 if answer.tier == "hour" else 32},
         "dragmode": "zoom",
-        "xaxis": {"type": "date", "range": [_iso(start - (end - start) * 0.02), _iso(end)], "tickformat": "%-d %b",
-                  "showgrid": False, "nticks": 9, "fixedrange": False},
+        "xaxis": {"type": "date", "range": [_iso(start - (end - start) * 0.02), _iso(end)], "showgrid": False,
+                  "nticks": 9, "fixedrange": False, **_ticks(answer.tier, end - start)},
         "yaxis": {"range": [floor, 101], "ticksuffix": " %", "nticks": 5, "showgrid": True},
         "shapes": [],
         "annotations": [],
@@ -100,6 +101,14 @@ def trend_figure(
         data += _run(run, answer.tier, days_href)
     data += _events(marks, floor)
     return {"data": data, "layout": layout, "narrow": {"layout.xaxis.nticks": 5, "layout.margin.r": 24}}
+
+
+def _ticks(tier: str, shown: timedelta) -> dict[str, Any]:
+    """Each day is written once: in few days ticks between them would repeat it."""
+    if tier == "hour":
+        return {"tickformat": "%H:%M\n%-d %b"}
+    few = shown < timedelta(days=MOST_SINGLE_DAYS)
+    return {"tickformat": "%-d %b", **({"dtick": DAY_MS} if few else {})}
 
 
 def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gapwatch.answers.trust import TrustAnswer, TrustedPolicy
@@ -10,6 +11,8 @@ from gapwatch.pages.words import count, percent
 from gapwatch.statistics.rates import wilson
 
 MOST_LABELLED = 12
+# What the axes span at least, in points, and how near to each other two lines of text may stand.
+NARROWEST, LINE = 20, 0.045
 
 
 def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
@@ -17,12 +20,21 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
     policies = answer.policies
     real = [_interval(one.real, one.n_real) for one in policies]
     sim = [_interval(one.sim, one.n_sim) for one in policies]
-    labelled = len(policies) <= MOST_LABELLED
+    low = _floor([bound for bounds in (*real, *sim) for bound in bounds])
+    diagonal = {
+        "x": low + 0.08 * (100 - low),
+        "y": low + 0.08 * (100 - low),
+        "text": "sim = real",
+        "showarrow": False,
+        "xanchor": "left",
+        "yanchor": "top",
+        "font": {"size": 12, "color": "var(--ink-3)"},
+    }
     return {
         "data": [
             {
-                "x": [0, 100],
-                "y": [0, 100],
+                "x": [low, 100],
+                "y": [low, 100],
                 "mode": "lines",
                 "line": {"width": 1, "color": "var(--ink-3)", "dash": "dash"},
                 "hoverinfo": "skip",
@@ -31,10 +43,7 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
             {
                 "x": [100 * one.sim for one in policies],
                 "y": [100 * one.real for one in policies],
-                "mode": "markers+text" if labelled else "markers",
-                "text": [short(f" {one.policy} {one.version} ", 26) for one in policies],
-                "textposition": ["middle left" if one.sim > 0.6 else "middle right" for one in policies],  # noqa: PLR2004
-                "textfont": {"size": 12, "color": "var(--ink-2)"},
+                "mode": "markers",
                 "marker": {"size": 10, "color": "var(--real)", "line": {"width": 1.5, "color": "var(--surface)"}},
                 "error_x": _bars([100 * one.sim for one in policies], sim, "sim"),
                 "error_y": _bars([100 * one.real for one in policies], real, "real"),
@@ -46,31 +55,57 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
         "layout": {
             "margin": {"l": 52, "r": 16, "t": 12, "b": 48},
             "xaxis": {
-                "range": [-2, 102],
+                "range": [low - 0.02 * (100 - low), 100 + 0.03 * (100 - low)],
                 "ticksuffix": " %",
                 "nticks": 6,
                 "title": {"text": "success in simulation"},
             },
             "yaxis": {
-                "range": [-2, 106],
+                "range": [low - 0.02 * (100 - low), 100 + 0.03 * (100 - low)],
                 "ticksuffix": " %",
                 "nticks": 6,
                 "showgrid": True,
                 "title": {"text": "success in reality"},
             },
-            "annotations": [
-                {
-                    "x": 96,
-                    "y": 100,
-                    "text": "sim = real",
-                    "showarrow": False,
-                    "xanchor": "right",
-                    "font": {"size": 12, "color": "var(--ink-3)"},
-                }
-            ],
+            "annotations": [diagonal, *(_names(policies, low) if len(policies) <= MOST_LABELLED else [])],
         },
-        "narrow": {"data.1.mode": "markers"},
+        "narrow": {"layout.annotations": [diagonal]},
     }
+
+
+def _floor(bounds: list[float]) -> float:
+    """Where both axes begin: policies that resemble each other would else lie on one another in a corner."""
+    return max(0.0, min(100.0 - NARROWEST, 10 * (100 * min(bounds) // 10)))
+
+
+def _names(policies: Sequence[TrustedPolicy], low: float) -> list[dict[str, Any]]:
+    """A name beside each point, with a line to it: names keep apart from each other, points need not."""
+    span = 100 - low
+    names = []
+    free = 100.0
+    for one in sorted(policies, key=lambda one: (-one.real, one.sim)):
+        at = min(free, 100 * one.real)
+        free = at - LINE * span
+        is_left = 100 * one.sim < low + span / 2
+        names.append(
+            {
+                "x": 100 * one.sim,
+                "y": 100 * one.real,
+                "ax": 100 * one.sim + (0.06 if is_left else -0.06) * span,
+                "ay": at,
+                "axref": "x",
+                "ayref": "y",
+                "xanchor": "left" if is_left else "right",
+                "text": short(f"{one.policy} {one.version}", 26),
+                "font": {"size": 12, "color": "var(--ink-2)"},
+                "showarrow": True,
+                "arrowhead": 0,
+                "arrowwidth": 1,
+                "arrowcolor": "var(--line-strong)",
+                "standoff": 6,
+            }
+        )
+    return names
 
 
 def _hover(one: TrustedPolicy) -> str:
