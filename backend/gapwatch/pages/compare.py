@@ -132,9 +132,14 @@ def _by_day(comparison: Comparison) -> dict[date, tuple[int, int]]:
 
 
 def _evidence(first: dict[date, tuple[int, int]], other: dict[date, tuple[int, int]]) -> float:
-    """The e-value that the two rates differ, a day a block, oldest first."""
+    """The e-value that the two rates differ, a day a block, oldest first.
+
+    A release follows the one before it, so the two may share no day: then first day stands beside first day.
+    """
+    shared = sorted(first.keys() & other.keys())
+    pairs = [(day, day) for day in shared] or list(zip(sorted(first), sorted(other), strict=False))
     state = EProcess("different")
-    for day in sorted({*first, *other}):
-        (k_first, n_first), (k_other, n_other) = first.get(day, (0, 0)), other.get(day, (0, 0))
+    for mine, theirs in pairs:
+        (k_first, n_first), (k_other, n_other) = first[mine], other[theirs]
         state = add_block(state, sim_successes=k_first, sim_n=n_first, real_successes=k_other, real_n=n_other)
     return exp(min(LARGEST_LOG, state.highest_log_e))
