@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-ending test-looking check chromium faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
+.PHONY: demo test test-ending test-looking check chromium screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -37,6 +37,10 @@ check: .venv/installed-dev
 chromium:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
+
+# The README's pictures, from a demo of their own.
+screenshots: .venv/installed-dev chromium
+	@$(BIN)/python docs/pictures/take_pictures.py
 
 # The long versions of what the suite does briefly.
 faults: .venv/installed-dev

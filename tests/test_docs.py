@@ -44,6 +44,7 @@ def test_every_command_of_the_api_document_works_in_a_shell(service, tmp_path):
     "name", ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 )
 def test_links_between_documents_lead_somewhere(name):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / name).read_text()):
+    text = (ROOT / name).read_text()
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text) + re.findall(r'\bsrc(?:set)?="([^"]+)"', text):
         if not target.startswith(("http://", "https://")):
             assert ((ROOT / name).parent / target).exists(), target
