@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapwatch.statistics.decomposition import bootstrap
-from gapwatch.statistics.drops import Moments, mean_drop
+from gapwatch.statistics.drops import MetricSums, mean_drop
 from gapwatch.statistics.ledger import Side, make_ledger
 
 SIZES = (10, 30, 100, 300, 1000, 2000)
@@ -42,7 +42,7 @@ def test_mean_drops_cover(shape, least):
 
 def _moments(values):
     totals, squares = values.sum(axis=1).tolist(), (values**2).sum(axis=1).tolist()
-    return [Moments(values.shape[1], a, b) for a, b in zip(totals, squares, strict=True)]
+    return [MetricSums(values.shape[1], a, b) for a, b in zip(totals, squares, strict=True)]
 
 
 @pytest.mark.parametrize("n_real", SIZES)

@@ -8,7 +8,7 @@ from scipy.stats import brunnermunzel, multinomial, ttest_ind
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from gapwatch.statistics.drops import (
-    Moments,
+    MetricSums,
     duration_drop,
     mean_drop,
     paired_drop,
@@ -20,7 +20,7 @@ steady = settings(deadline=None, derandomize=True, database=None)
 
 
 def moments(sample):
-    return Moments(len(sample), float(np.sum(sample)), float(np.sum(np.square(sample))))
+    return MetricSums(len(sample), float(np.sum(sample)), float(np.sum(np.square(sample))))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_mean_drop_is_welch():
 
 
 def test_mean_drop_says_what_is_missing():
-    assert mean_drop(Moments(3, 3.0, 5.0), Moments(0, 0.0, 0.0), "lower").reason == "no real episodes"
+    assert mean_drop(MetricSums(3, 3.0, 5.0), MetricSums(0, 0.0, 0.0), "lower").reason == "no real episodes"
     assert (
-        mean_drop(Moments(3, 3.0, 5.0), Moments(1, 2.0, 4.0), "lower").reason
+        mean_drop(MetricSums(3, 3.0, 5.0), MetricSums(1, 2.0, 4.0), "lower").reason
         == "fewer than two episodes on a side"
     )
-    constant = mean_drop(Moments(3, 0.3, 0.03), Moments(7, 0.7, 0.07), "lower")
+    constant = mean_drop(MetricSums(3, 0.3, 0.03), MetricSums(7, 0.7, 0.07), "lower")
     assert (constant.low, constant.reason) == (None, "no spread on either side")
 
 

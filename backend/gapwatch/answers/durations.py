@@ -12,7 +12,7 @@ from gapwatch.statistics import drops, sketches
 OUTCOMES: tuple[Literal["success", "failure"], ...] = ("success", "failure")
 
 
-def restricted_means(sim: Half, real: Half) -> tuple[drops.Moments, drops.Moments, float] | None:
+def restricted_means(sim: Half, real: Half) -> tuple[drops.MetricSums, drops.MetricSums, float] | None:
     """Both sides' restricted means as moments of the same mean and variance, and tau; None without cut-offs.
 
     A failed attempt is one whose time to success was cut off. `drops.duration_drop` does the same for listed
@@ -26,10 +26,10 @@ def restricted_means(sim: Half, real: Half) -> tuple[drops.Moments, drops.Moment
     return first, second, tau
 
 
-def sums_of(n: int, mean: float, variance: float) -> drops.Moments:
+def sums_of(n: int, mean: float, variance: float) -> drops.MetricSums:
     """n, Σx and Σx² of values with this mean and variance."""
     total = mean * n
-    return drops.Moments(n, total, total * mean + variance * max(0, n - 1))
+    return drops.MetricSums(n, total, total * mean + variance * max(0, n - 1))
 
 
 class _Curve:
@@ -52,7 +52,7 @@ class _Curve:
         """A side whose longest attempt was completed is known for ever after."""
         return float(self.times[-1]) if self.cut[-1] else float("inf")
 
-    def restricted(self, tau: float) -> drops.Moments:
+    def restricted(self, tau: float) -> drops.MetricSums:
         """Mean and variance as in `drops.restricted_mean`, in a form that gives Welch m − 1 degrees of freedom."""
         kept = self.times <= tau
         times, done, cut = self.times[kept], self.done[kept], self.cut[kept]

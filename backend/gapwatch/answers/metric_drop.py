@@ -104,7 +104,7 @@ def paired_reward(pairs: list[PairRow], better: Better) -> tuple[float, Interval
     return mean, (mean - half, mean + half) if half > 0 else None, int(lost.size)
 
 
-def _moments(half: Half, name: str) -> drops.Moments:
+def _moments(half: Half, name: str) -> drops.MetricSums:
     """Successes and failures together; what a rollup keeps as whole steps becomes the sums that Welch takes."""
     together = sketches.Moments()
     for rollup in half.metrics.get(name, {}).values():
@@ -112,7 +112,7 @@ def _moments(half: Half, name: str) -> drops.Moments:
     return sums_of(together.n, together.mean or 0.0, together.variance or 0.0)
 
 
-def _side(moments: drops.Moments, n: int) -> SideFound:
+def _side(moments: drops.MetricSums, n: int) -> SideFound:
     if not moments.n:
         return n, None, None
     mean = moments.total / moments.n
@@ -129,7 +129,9 @@ def _smallest(comparison: Comparison, name: str, base: float | None) -> float | 
     return None if base is None else RELATIVE_THAT_MATTERS * abs(base)
 
 
-def _needed(value: float | None, smallest: float | None, sim: drops.Moments, real: drops.Moments) -> int | None:
+def _needed(
+    value: float | None, smallest: float | None, sim: drops.MetricSums, real: drops.MetricSums
+) -> int | None:
     """More real episodes until the verdict is settled in four of five cases, if means and spreads stay."""
     if value is None or smallest is None or real.n < drops.FEWEST_FOR_A_MEAN:
         return None

@@ -127,7 +127,7 @@ def paired_drop(n11: int, n10: int, n01: int, n00: int) -> PairedDrop:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MetricSums:
     """Count, sum and sum of squares of a metric."""
 
     n: int
@@ -155,7 +155,7 @@ class MeanDrop:
     tau: float | None = None
 
 
-def mean_drop(sim: Moments, real: Moments, worse: Literal["lower", "higher"]) -> MeanDrop:
+def mean_drop(sim: MetricSums, real: MetricSums, worse: Literal["lower", "higher"]) -> MeanDrop:
     """Drop of a mean, with Welch's t interval.
 
     Formula: Δ ± t √(s_s²/n_s + s_r²/n_r) at Welch–Satterthwaite's degrees of freedom; Δ = sim − real where lower
