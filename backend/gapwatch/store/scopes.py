@@ -33,9 +33,9 @@ class Scope:
     def parameters(self) -> dict[str, Any]:
         return {
             "domain": self.domain,
-            "policies": list(self.policy_ids),
-            "tasks": None if self.task_ids is None else list(self.task_ids),
-            "sources": None if self.source_ids is None else list(self.source_ids),
+            "policies": _one_or_all(self.policy_ids),
+            "tasks": _one_or_all(self.task_ids),
+            "sources": _one_or_all(self.source_ids),
         }
 
     def holds(self, domain: str, policy_id: int, task_id: int, source_id: int) -> bool:
@@ -61,12 +61,21 @@ class Scope:
         if table:
             source = "deployment_id" if self.domain == "real" else "simulator_id"
         at = f"{table}." if table else ""
-        parts = [f"{at}domain = %(domain)s", f"{at}policy_id = ANY(%(policies)s)"]
+        parts = [f"{at}domain = %(domain)s", _among(f"{at}policy_id", "policies", self.policy_ids)]
         if self.task_ids is not None:
-            parts.append(f"{at}task_id = ANY(%(tasks)s)")
+            parts.append(_among(f"{at}task_id", "tasks", self.task_ids))
         if self.source_ids is not None:
-            parts.append(f"{at}{source} = ANY(%(sources)s)")
+            parts.append(_among(f"{at}{source}", "sources", self.source_ids))
         return " AND ".join(parts)
+
+
+def _among(column: str, name: str, ids: tuple[int, ...]) -> str:
+    """Of one, equality: Postgres reads an index in its order then, and a LIMIT ends it early."""
+    return f"{column} = %({name})s" if len(ids) == 1 else f"{column} = ANY(%({name})s)"
+
+
+def _one_or_all(ids: tuple[int, ...] | None) -> int | list[int] | None:
+    return None if ids is None else ids[0] if len(ids) == 1 else list(ids)
 
 
 def _covers(wide: tuple[int, ...] | None, narrow: tuple[int, ...] | None) -> bool:
