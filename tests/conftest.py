@@ -70,6 +70,21 @@ def person(service: Service, service_database: Database, project: Project) -> di
     return who
 
 
+@pytest.fixture
+def queries(monkeypatch) -> list[str]:
+    """Every statement that this process sends, whichever way; the pool's ping when it lends a connection is none."""
+    sent: list[str] = []
+    execute = psycopg.Cursor.execute
+
+    def counted(self, query, *arguments, **options):
+        if str(query) != ";":
+            sent.append(str(query))
+        return execute(self, query, *arguments, **options)
+
+    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
+    return sent
+
+
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory) -> Iterator[embedded.Server]:
     """A Postgres server without the service, for tests that need databases of their own."""

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 from answers.lab import NOON, attempts, real, sim
 
@@ -32,21 +31,6 @@ ANSWERS = (
     answer_prediction,
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def queries(monkeypatch):
-    """Every statement that this process sends, whichever way; the pool's ping when it lends a connection is none."""
-    sent = []
-    execute = psycopg.Cursor.execute
-
-    def counted(self, query, *arguments, **options):
-        if str(query) != ";":
-            sent.append(str(query))
-        return execute(self, query, *arguments, **options)
-
-    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
-    return sent
 
 
 @pytest.fixture

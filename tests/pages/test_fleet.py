@@ -1,3 +1,7 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
 from parts import episode, make_project, signed_in, wait_until
 
 
@@ -28,3 +32,56 @@ def test_one_project_never_shows_another(service, service_database, person, proj
         client.post("/episodes", json=episode(deployment="somebody-elses")).raise_for_status()
     with signed_in(service, person) as browser:
         assert "somebody-elses" not in browser.get("/").text
+
+
+def entries(browser, address: str) -> list[dict]:
+    return browser.get(f"{address}{'&' if '?' in address else '?'}format=json").json()["page"]["entries"]
+
+
+def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
+    sim = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
+    slip, unseen = {"phase": "lift", "labels": ["slip"]}, {"phase": "grasp", "labels": ["not_detected"]}
+    now = datetime.now(UTC)
+
+    def attempts(deployment, site, failures, failure, days_ago):
+        return [
+            episode(
+                deployment=deployment,
+                site=site,
+                started_at=(now - timedelta(days=days_ago + n % 9, seconds=2)).isoformat(),
+                outcome="failure" if n < failures else "success",
+                failure=failure if n < failures else None,
+            )
+            for n in range(90)
+        ]
+
+    records = [episode(**sim, outcome="failure" if n < 6 else "success") for n in range(300)]
+    records += attempts("slips", "berlin", 45, slip, 0)
+    records += attempts("misses", "lyon", 60, unseen, 3)
+    records += attempts("steady", "lyon", 2, slip, 40)
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    with signed_in(service, person) as browser:
+        wait_until(lambda: [one["row"]["real"]["n"] for one in entries(browser, "/")] == [90, 90, 90])
+        wait_until(lambda: entries(browser, "/")[0]["row"]["sim"]["n"] == 300)
+        page = browser.get("/?format=json").json()["page"]
+        worst = [(one["row"]["slug"], one["lead"] and one["lead"]["category"]) for one in page["entries"]]
+        assert worst == [("misses", "visual"), ("slips", "contact_dynamics"), ("steady", None)]
+        assert page["entries"][0]["lead"]["contribution"] == pytest.approx(60 / 90)
+        assert page["worst"] == page["entries"][0]
+        assert page["last_day"]["real"] == 10
+        assert page["newest"] == max(one["newest"] for one in page["entries"])
+        assert [one["spark"] is not None for one in page["entries"]] == [True, True, False]
+        for address, slugs in {
+            "/?sort=name": ["misses", "slips", "steady"],
+            "/?sort=newest": ["slips", "misses", "steady"],
+            "/?sort=real": ["misses", "slips", "steady"],
+            "/?site=lyon": ["misses", "steady"],
+            "/?category=visual": ["misses"],
+            "/?q=lyon+stea": ["steady"],
+            "/?verdict=large": ["misses", "slips"],
+        }.items():
+            assert [one["row"]["slug"] for one in entries(browser, address)] == slugs, address
+        recent = entries(browser, "/?since=7d&sort=name")
+        assert [one["row"]["real"]["n"] for one in recent] == [50, 80, 0]
+        assert recent[1]["lead"]["category"] == "contact_dynamics"

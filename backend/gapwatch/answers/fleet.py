@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from gapwatch.answers.answer import Span
 from gapwatch.answers.baselines import choose, on_sim
@@ -63,16 +64,18 @@ def answer_fleet(
     found = directory.deployments(connection, project_id, after, limit + 1)
     page = found[:limit]
     more = page[-1].slug if len(found) > limit else None
+    smallest = smallest_success(directory.project_options(connection, project_id))
     return FleetAnswer(
-        tuple(fleet_rows(connection, project_id, page, question)),
+        tuple(fleet_rows(connection, project_id, page, question, smallest)),
         Span(question.window.since, question.window.until),
         more,
     )
 
 
 def fleet_rows(
-    connection: Connection, project_id: int, page: list[Deployment], question: Question
+    connection: Connection, project_id: int, page: list[Deployment], question: Question, smallest: float
 ) -> list[FleetRow]:
+    """`smallest` is the least drop that matters to the project."""
     if not page:
         return []
     simulators = directory.simulators(connection, project_id)
@@ -83,8 +86,8 @@ def fleet_rows(
     real = _read(connection, project_id, real_scope, window, wanted)
     sim = _read(connection, project_id, sim_scope, ALL_TIME, wanted)
     within = sim if window == ALL_TIME else _read(connection, project_id, sim_scope, window, wanted)
-    smallest = smallest_success(directory.project_options(connection, project_id))
-    return [_row(deployment, question, simulators, smallest, real, sim, within) for deployment in page]
+    baselines = _Baselines(question, simulators, sim, within)
+    return [_row(deployment, question, smallest, real, baselines) for deployment in page]
 
 
 # (policy, task) → deployment or simulator → its counts.
@@ -99,33 +102,43 @@ def _read(connection: Connection, project_id: int, scope: Scope, window: Window,
     return found
 
 
+class _Baselines:
+    """The sim side of a policy and task: many deployments share one."""
+
+    def __init__(
+        self, question: Question, simulators: dict[int, tuple[str, str]], sim: Tallies, within: Tallies
+    ) -> None:
+        self._question, self._simulators, self._sim, self._within = question, simulators, sim, within
+        self._known: dict[tuple[int, int, int | None], tuple[tuple[str, str] | None, _Sums]] = {}
+
+    def of(self, deployment: Deployment) -> tuple[tuple[str, str] | None, _Sums]:
+        key = (deployment.policy_id, deployment.task_id, deployment.pinned_simulator_id)
+        if key not in self._known:
+            self._known[key] = self._read(*key)
+        return self._known[key]
+
+    def _read(self, policy_id: int, task_id: int, pinned: int | None) -> tuple[tuple[str, str] | None, _Sums]:
+        simulated = self._sim.get((policy_id, task_id), {})
+        sizes = {source: _side(counts, EVERYTHING).n for source, counts in simulated.items()}
+        choice = choose(sizes, self._simulators, self._question.simulators, pinned)
+        if choice is None:
+            return None, _Sums()
+        counts = self._within.get((policy_id, task_id), {}).get(choice.simulator_id, [])
+        if not _side(counts, EVERYTHING).n:
+            counts = simulated.get(choice.simulator_id, [])
+        cells = (count.cell for count in counts if count.cell is not None)
+        sums = _side(counts, on_sim(self._question.wanted, cells))
+        return self._simulators[choice.simulator_id], sums
+
+
 def _row(
-    deployment: Deployment,
-    question: Question,
-    simulators: dict[int, tuple[str, str]],
-    smallest: float,
-    real: Tallies,
-    sim: Tallies,
-    within: Tallies,
+    deployment: Deployment, question: Question, smallest: float, real: Tallies, baselines: _Baselines
 ) -> FleetRow:
     runs = (deployment.policy_id, deployment.task_id)
     mine = _side(real.get(runs, {}).get(deployment.id, []), question.wanted)
-    simulated = sim.get(runs, {})
-    sizes = {source: _side(counts, EVERYTHING).n for source, counts in simulated.items()}
-    choice = choose(sizes, simulators, question.simulators, deployment.pinned_simulator_id)
-    chosen = None if choice is None else choice.simulator_id
-    base = _Sums()
-    if chosen is not None:
-        counts = within.get(runs, {}).get(chosen, [])
-        if not _side(counts, EVERYTHING).n:
-            counts = simulated.get(chosen, [])
-        cells = (count.cell for count in counts if count.cell is not None)
-        base = _side(counts, on_sim(question.wanted, cells))
-    found = drops.rate_drop(drops.Side(base.successes, base.n), drops.Side(mine.successes, mine.n))
-    value = found.value
-    interval = (found.low, found.high) if value is not None else None
-    word = verdicts.verdict(found.low, found.high, value, smallest)
-    name, version = simulators[chosen] if chosen is not None else (None, None)
+    simulator, base = baselines.of(deployment)
+    drop, method, reason, word = _drop(base.successes, base.n, mine.successes, mine.n, smallest)
+    name, version = simulator or (None, None)
     return FleetRow(
         deployment.slug,
         deployment.policy,
@@ -139,11 +152,29 @@ def _row(
         deployment.pinned_simulator_id is not None,
         base.told(),
         mine.told(),
-        DropValue(value, interval, found.relative, interval_of(found.relative_low, found.relative_high)),
+        drop,
         word,
-        found.method,
-        found.reason,
+        method,
+        reason,
     )
+
+
+@lru_cache(maxsize=20_000)
+def _drop(
+    sim: int, n_sim: int, real: int, n_real: int, smallest: float
+) -> tuple[DropValue, str, str | None, verdicts.Verdict]:
+    """Of most deployments nothing has changed since the fleet was last looked at."""
+    found = drops.rate_drop(drops.Side(sim, n_sim), drops.Side(real, n_real))
+    interval = (found.low, found.high) if found.value is not None else None
+    relative = interval_of(found.relative_low, found.relative_high)
+    word = verdicts.verdict(found.low, found.high, found.value, smallest)
+    return DropValue(found.value, interval, found.relative, relative), found.method, found.reason, word
+
+
+@lru_cache(maxsize=20_000)
+def _told(successes: int, n: int, aborted: int, abandoned: int) -> FleetSide:
+    value = successes / n if n else None
+    return FleetSide(n, value, wilson(successes, n) if n else None, aborted, abandoned)
 
 
 @dataclass
@@ -158,9 +189,7 @@ class _Sums:
         return self.successes + self.failures
 
     def told(self) -> FleetSide:
-        value = self.successes / self.n if self.n else None
-        interval = wilson(self.successes, self.n) if self.n else None
-        return FleetSide(self.n, value, interval, self.aborted, self.abandoned)
+        return _told(self.successes, self.n, self.aborted, self.abandoned)
 
 
 def _side(counts: list[Tally], wanted: CellFilter) -> _Sums:

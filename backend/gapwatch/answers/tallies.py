@@ -1,4 +1,4 @@
-"""Counts of many sources at once: by month where everything is asked, else exact to window and cell."""
+"""Counts of many sources at once: totals where everything is asked, else exact to window and cell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from gapwatch.store import sides
 from gapwatch.store.database import Connection
-from gapwatch.store.sides import BucketCount, CellCount, CellFilter, Scope, Window
+from gapwatch.store.fleet import Total, totals
+from gapwatch.store.sides import CellCount, CellFilter, Scope, Window
 
 ALL_TIME = Window(None, None)
-Tally = BucketCount | CellCount
+Tally = Total | CellCount
 
 
 def tallies(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter
 ) -> Sequence[Tally]:
-    """Months are few rows and hold every episode once; they know no cells, and a window may begin within one."""
+    """Totals are few rows; they know no cells, and a window may begin within a month."""
     if window == ALL_TIME and wanted.is_open:
-        return sides.bucket_counts(connection, project_id, scope, window, "month")
+        return totals(connection, project_id, scope)
     return sides.cell_counts(connection, project_id, scope, window)
 
 

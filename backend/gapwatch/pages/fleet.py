@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from gapwatch.answers.drop import smallest_success
 from gapwatch.answers.fleet import FleetRow, fleet_rows
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
@@ -44,7 +45,7 @@ class FleetEntry:
     row: FleetRow
     lead: Leading | None
     spark: Spark | None
-    newest: datetime | None
+    newest: datetime
     alert: AlertEntry | None
     href: str
 
@@ -82,41 +83,54 @@ class Fleet:
         now = datetime.now(UTC)
         question = question_of(StatisticsFilter.model_validate({"since": wanted.since}), now)
         known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
-        rows = fleet_rows(visit.transaction, visit.project_id, known, question)
-        words = fleet.failure_words(visit.transaction, visit.project_id, question.window.since)
-        leads = leading_categories(known, rows, words, Taxonomy(visit.options.get("taxonomy")))
-        since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
-        glance = fleet.glance(visit.transaction, visit.project_id, since, now - timedelta(hours=24))
+        smallest = smallest_success(visit.options)
+        rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest)
+        taxonomy = Taxonomy(visit.options.get("taxonomy"))
+        leads = leading_categories(
+            visit.transaction, visit.project_id, known, rows, taxonomy, question.window.since
+        )
         # The most urgent of each deployment: the list is in that order, and the first to be put in stays.
         alerts = {one.deployment: one for one in reversed(open_alerts(visit))}
-        entries = [
-            FleetEntry(
+        found = sorted((row for row in rows if _matches(row, leads, wanted)), key=_ORDER[wanted.sort])
+        number = _page(visit.request.query_params.get("page", "1"), len(found))
+        last = max(1, -(-len(found) // PAGE))
+        shown = found[PAGE * (number - 1) : PAGE * number]
+        worst = min(rows, key=_worst_first, default=None)
+        ids = {deployment.slug: deployment.id for deployment in known}
+        since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
+        day = now - timedelta(hours=24)
+        glance = fleet.glance(
+            visit.transaction,
+            visit.project_id,
+            [ids[row.slug] for row in (*shown, worst) if row is not None],
+            since,
+            [deployment.id for deployment in known if deployment.last_episode_at >= day],
+            day,
+        )
+
+        def entry(row: FleetRow) -> FleetEntry:
+            return FleetEntry(
                 row,
                 leads.get(row.slug),
-                sparkline(glance.recent.get(deployment.id, []), row.sim.value, since, SPARK_DAYS),
-                glance.newest.get(deployment.id),
+                sparkline(glance.recent.get(ids[row.slug], []), row.sim.value, since, SPARK_DAYS),
+                row.last_episode_at,
                 alerts.get(row.slug),
                 links.to("deployments", row.slug, since=wanted.since),
             )
-            for deployment, row in zip(known, rows, strict=True)
-        ]
-        found = sorted((entry for entry in entries if _matches(entry, wanted)), key=_ORDER[wanted.sort])
-        number = _page(visit.request.query_params.get("page", "1"), len(found))
-        last = max(1, -(-len(found) // PAGE))
 
         def at(place: int) -> str | None:
             return links.to(page=place, **asked.given) if 1 <= place <= last else None
 
         page = FleetPage(
             public_url=self._public_url,
-            total=len(entries),
-            entries=found[PAGE * (number - 1) : PAGE * number],
+            total=len(rows),
+            entries=[entry(row) for row in shown],
             matching=len(found),
             verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
-            worst=min(entries, key=_worst_first, default=None),
-            urgent=_urgent(entries),
+            worst=None if worst is None else entry(worst),
+            urgent=_urgent(rows, alerts),
             last_day=glance.last_day,
-            newest=max(glance.newest.values(), default=None),
+            newest=max((row.last_episode_at for row in rows), default=None),
             sites=sorted({row.site for row in rows if row.site}),
             given=asked.given,
             applied=applied(links, (), {name: values for name, values in asked.given.items() if name != "sort"}),
@@ -131,43 +145,48 @@ class Fleet:
         return View("fleet.html", page, 422 if asked.problems else 200)
 
 
-def _urgent(entries: list[FleetEntry]) -> list[AlertEntry]:
+def _urgent(rows: list[FleetRow], alerts: dict[str, AlertEntry]) -> list[AlertEntry]:
     """What nobody has taken on yet: the most severe first, then the deployment that loses most."""
-    alight = [entry for entry in entries if entry.alert is not None and entry.alert.state in ("firing", "no_data")]
-    alight.sort(key=lambda entry: (SEVERITIES.index(entry.alert.severity), *_worst_first(entry)))  # type: ignore[union-attr]
-    return [entry.alert for entry in alight if entry.alert is not None]
+    alight = [(alerts[row.slug], row) for row in rows if row.slug in alerts]
+    alight = [(alert, row) for alert, row in alight if alert.state in ("firing", "no_data")]
+    alight.sort(key=lambda one: (SEVERITIES.index(one[0].severity), *_worst_first(one[1])))
+    return [alert for alert, _ in alight]
 
 
-def _worst_first(entry: FleetEntry) -> tuple[Any, ...]:
+def _worst_first(row: FleetRow) -> tuple[Any, ...]:
     """By the lower end of the drop's interval: few unlucky episodes cannot take the first place.
 
     What cannot be called stands below what can; what cannot be compared comes last.
     """
-    drop = entry.row.drop
+    drop = row.drop
     if drop.interval is None:
-        return 2, 0.0, entry.row.slug
-    return int(entry.row.verdict == "too few episodes"), -drop.interval[0], entry.row.slug
+        return 2, 0.0, row.slug
+    return int(row.verdict == "too few episodes"), -drop.interval[0], row.slug
 
 
-_ORDER: dict[str, Callable[[FleetEntry], tuple[Any, ...]]] = {
+_ORDER: dict[str, Callable[[FleetRow], tuple[Any, ...]]] = {
     "worst": _worst_first,
-    "name": lambda entry: (entry.row.slug,),
-    "drop": lambda entry: (entry.row.drop.value is None, -(entry.row.drop.value or 0.0), entry.row.slug),
-    "real": lambda entry: (entry.row.real.value is None, entry.row.real.value or 0.0, entry.row.slug),
-    "newest": lambda entry: (-(entry.newest.timestamp() if entry.newest else 0.0), entry.row.slug),
+    "name": lambda row: (row.slug,),
+    "drop": lambda row: (row.drop.value is None, -(row.drop.value or 0.0), row.slug),
+    "real": lambda row: (row.real.value is None, row.real.value or 0.0, row.slug),
+    "newest": lambda row: (-row.last_episode_at.timestamp(), row.slug),
 }
 
 
-def _matches(entry: FleetEntry, wanted: FleetFilter) -> bool:
-    row = entry.row
-    words = f"{row.slug} {row.policy} {row.version} {row.task} {row.site or ''}".casefold()
+def _matches(row: FleetRow, leads: Mapping[str, Leading], wanted: FleetFilter) -> bool:
+    lead = leads.get(row.slug)
     return (
-        all(word in words for word in (wanted.q or "").casefold().split())
+        (not wanted.q or _has_words(row, wanted.q))
         and wanted.site in (None, row.site)
         and wanted.stage in (None, row.stage)
         and wanted.verdict in (None, row.verdict)
-        and (wanted.category is None or (entry.lead is not None and entry.lead.category == wanted.category))
+        and (wanted.category is None or (lead is not None and lead.category == wanted.category))
     )
+
+
+def _has_words(row: FleetRow, asked: str) -> bool:
+    words = f"{row.slug} {row.policy} {row.version} {row.task} {row.site or ''}".casefold()
+    return all(word in words for word in asked.casefold().split())
 
 
 def _page(text: str, found: int) -> int:

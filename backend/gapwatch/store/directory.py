@@ -121,8 +121,8 @@ def deployments(
 ) -> list[Deployment]:
     """In order of their slugs, those behind `after`."""
     statement = text(f"{_DEPLOYMENTS} AND d.slug > coalesce(:after, '') ORDER BY d.slug LIMIT :limit")
-    rows = connection.execute(statement, {"p": project_id, "after": after, "limit": limit}).mappings()
-    return [Deployment(**row) for row in rows]
+    rows = connection.execute(statement, {"p": project_id, "after": after, "limit": limit})
+    return [Deployment(*row) for row in rows.all()]
 
 
 def simulators(connection: Connection, project_id: int) -> dict[int, tuple[str, str]]:

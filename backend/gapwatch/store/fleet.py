@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg import sql
 from sqlalchemy import Connection, text
+
+from gapwatch.store.directory import Deployment
+from gapwatch.store.folding import driver_cursor
+from gapwatch.store.scopes import Scope
 
 
 def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
@@ -17,44 +23,62 @@ def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
 
 @dataclass(frozen=True)
 class FailureWords:
-    """How often a deployment (real) or a baseline (sim) fails with these words."""
+    """How often deployments (real) and their baselines (sim) fail with which words.
 
-    domain: str
-    source_id: int
-    policy_id: int
-    task_id: int
-    phase: str | None
-    labels: list[str]
-    category: str | None
-    simulator: str | None
-    simulator_version: str | None
-    failures: int
+    `said`: what a signature says, labels and category. `simulators`: their numbers by name and version. `counts`:
+    domain, deployment or simulator, policy, task, signature, failures.
+    """
+
+    said: dict[int, tuple[list[str], str | None]]
+    simulators: dict[tuple[str | None, str | None], int]
+    counts: list[tuple[str, int, int, int, int, int]]
 
 
 # Whole months, or whole days for a window: a fleet is looked over, not measured to the minute.
 _WORDS = text("""
-SELECT f.domain, f.source_id, f.policy_id, f.task_id, s.phase, s.labels, s.category, m.name, m.version,
-       sum(f.failures)::int
-FROM rollup_failures f JOIN signatures s ON s.project_id = f.project_id AND s.id = f.signature_id
-LEFT JOIN simulators m ON f.domain = 'sim' AND m.project_id = f.project_id AND m.id = f.source_id
-WHERE f.project_id = :p AND f.tier = :tier AND f.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(f.failures) > 0
+WITH places AS (
+    SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]))
+        AS place (source_id, policy_id, task_id)
+), found AS (
+    SELECT 'real' AS domain, f.* FROM places JOIN LATERAL (
+        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+        WHERE r.project_id = :p AND r.domain = 'real' AND r.policy_id = places.policy_id
+          AND r.task_id = places.task_id AND r.source_id = places.source_id AND r.tier = :tier
+          AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+    ) AS f ON true
+    UNION ALL
+    SELECT 'sim', f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
+        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+        WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
+          AND r.tier = :tier AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+    ) AS f ON true
+)
+SELECT domain, source_id, policy_id, task_id, signature_id, sum(failures)::int, NULL AS labels, NULL AS category
+FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
+UNION ALL
+SELECT 'said', 0, 0, 0, id, 0, labels, category FROM signatures
+WHERE project_id = :p AND id IN (SELECT signature_id FROM found)
+UNION ALL
+SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
 """)
-# Three small things about the whole fleet in one exchange: recent days, the last hours, and the newest episodes,
-# which are one look into an index for each deployment.
+# Two small things in one exchange: recent days of some deployments, and the last hours of all that were active in
+# them. Both are looked up source by source, so that neither grows with the years that are stored.
 _GLANCE = text("""
 SELECT 'recent' AS what, source_id AS id, date_bin('3 days', bucket_at, CAST(:month AS timestamptz)) AS at,
        sum(successes)::bigint AS k, sum(successes + failures)::bigint AS n
 FROM rollup_counts
-WHERE project_id = :p AND domain = 'real' AND tier = 'day' AND bucket_at >= :month
+WHERE project_id = :p AND domain = 'real' AND source_id = ANY(:shown) AND tier = 'day' AND bucket_at >= :month
 GROUP BY 1, 2, 3 HAVING sum(successes + failures) > 0
 UNION ALL
-SELECT domain, 0, NULL, 0, sum(successes + failures + aborted + abandoned)::bigint
-FROM rollup_counts WHERE project_id = :p AND tier = 'hour' AND bucket_at >= :day GROUP BY 1
+SELECT 'real', 0, NULL, 0, sum(hours.n)::bigint FROM unnest(CAST(:active AS int[])) AS source CROSS JOIN LATERAL (
+    SELECT sum(successes + failures + aborted + abandoned) AS n FROM rollup_counts
+    WHERE project_id = :p AND domain = 'real' AND source_id = source AND tier = 'hour' AND bucket_at >= :day
+) AS hours
 UNION ALL
-SELECT 'newest', d.id, (SELECT max(e.started_at) FROM episodes e
-                        WHERE e.project_id = d.project_id AND e.deployment_id = d.id), 0, 0
-FROM deployments d WHERE d.project_id = :p
+SELECT 'sim', 0, NULL, 0, sum(hours.n)::bigint FROM simulators CROSS JOIN LATERAL (
+    SELECT sum(successes + failures + aborted + abandoned) AS n FROM rollup_counts
+    WHERE project_id = :p AND domain = 'sim' AND source_id = simulators.id AND tier = 'hour' AND bucket_at >= :day
+) AS hours WHERE simulators.project_id = :p
 ORDER BY 1, 2, 3
 """)
 
@@ -64,23 +88,68 @@ class Glance:
     """`recent`: deployment → (start, successes, n) of every three days; `last_day`: episodes of either side."""
 
     recent: dict[int, list[tuple[datetime, int, int]]]
-    newest: dict[int, datetime]
     last_day: dict[str, int]
 
 
-def failure_words(connection: Connection, project_id: int, since: datetime | None) -> list[FailureWords]:
-    tier = "month" if since is None else "day"
-    rows = connection.execute(_WORDS, {"p": project_id, "tier": tier, "since": since})
-    return [FailureWords(*row) for row in rows]
+def failure_words(
+    connection: Connection, project_id: int, deployments: Sequence[Deployment], since: datetime | None
+) -> FailureWords:
+    asked = {
+        "p": project_id,
+        "tier": "month" if since is None else "day",
+        "since": since,
+        "sources": [deployment.id for deployment in deployments],
+        "policies": [deployment.policy_id for deployment in deployments],
+        "tasks": [deployment.task_id for deployment in deployments],
+    }
+    found = FailureWords({}, {}, [])
+    for what, source, policy, task, signature, failures, labels, category in connection.execute(
+        _WORDS, asked
+    ).all():
+        if what == "said":
+            found.said[signature] = (labels, category)
+        elif what == "simulator":
+            found.simulators[labels[0], labels[1]] = source
+        else:
+            found.counts.append((what, source, policy, task, signature, failures))
+    return found
 
 
-def glance(connection: Connection, project_id: int, month: datetime, day: datetime) -> Glance:
-    found = Glance({}, {}, {"sim": 0, "real": 0})
-    for row in connection.execute(_GLANCE, {"p": project_id, "month": month, "day": day}):
-        if row.what == "recent":
-            found.recent.setdefault(row.id, []).append((row.at, row.k, row.n))
-        elif row.what != "newest":
-            found.last_day[row.what] = row.n
-        elif row.at is not None:
-            found.newest[row.id] = row.at
+@dataclass(frozen=True)
+class Total:
+    """All episodes of one source with one policy and task."""
+
+    source_id: int
+    policy_id: int
+    task_id: int
+    successes: int
+    failures: int
+    aborted: int
+    abandoned: int
+    cell: None = None
+
+
+def totals(connection: Connection, project_id: int, scope: Scope) -> list[Total]:
+    """Of everything stored: the months know each episode once."""
+    statement = f"""
+        SELECT source_id, policy_id, task_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
+               sum(abandoned)::bigint
+        FROM rollup_counts WHERE project_id = %(project_id)s AND tier = 'month' AND {scope.clauses()}
+        GROUP BY 1, 2, 3
+    """  # noqa: S608 - clauses of ours
+    with driver_cursor(connection) as cursor:
+        rows = cursor.execute(sql.SQL(statement), {"project_id": project_id, **scope.parameters()}).fetchall()
+    return [Total(*row) for row in rows]
+
+
+def glance(
+    connection: Connection, project_id: int, shown: list[int], month: datetime, active: list[int], day: datetime
+) -> Glance:
+    found = Glance({}, {"sim": 0, "real": 0})
+    asked = {"p": project_id, "shown": shown, "month": month, "active": active, "day": day}
+    for what, source, at, k, n in connection.execute(_GLANCE, asked).all():
+        if what == "recent":
+            found.recent.setdefault(source, []).append((at, k, n))
+        else:
+            found.last_day[what] = n or 0
     return found
