@@ -1,0 +1,53 @@
+"""A page costs a small, fixed number of queries, the sign-in and the project's state among them."""
+
+import asyncio
+
+import httpx
+import pytest
+from pages.test_deployment import story
+from people import Browser, somebody
+
+from gapwatch.app import make_app
+from gapwatch.settings import Settings
+from parts import wait_until
+
+
+@pytest.fixture
+def count_queries(service, project, queries):
+    """count_queries(address) → the statements of a page, by the same application in this process.
+
+    Of the second time: what cells and contracts are called is remembered by then.
+    """
+    with Browser(service, somebody(project, "viewer")) as browser:
+        with project.client() as client:
+            client.post("/episodes/batch", json=story()).raise_for_status()
+        wait_until(
+            lambda: browser.get("/deployments/berlin-line-3?format=json").json()["page"]["drop"]["n_real"] == 120,
+            what="the numbers",
+        )
+        application = make_app(
+            Settings(
+                data_dir=service.data_dir,
+                database_url=service.running["database_url"],
+                redis_url=service.running["redis_url"],
+            )
+        )
+
+        async def ask(address: str) -> list[str]:
+            transport = httpx.ASGITransport(app=application)
+            async with httpx.AsyncClient(
+                transport=transport, base_url=service.url, cookies=browser.client.cookies
+            ) as client:
+                for _ in range(2):
+                    queries.clear()
+                    answer = await client.get(address, headers={"Accept": "text/html"})
+                    assert answer.status_code == 200, answer.text[:500]
+            return list(queries)
+
+        yield lambda address: asyncio.run(ask(address))
+
+
+def test_the_fleet_takes_at_most_ten_queries(count_queries):
+    sent = count_queries("/")
+    assert 5 < len(sent) <= 10, sent
+    assert len(count_queries("/?since=7d")) <= 16
