@@ -25,6 +25,7 @@ COPY --from=build /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    MALLOC_ARENA_MAX=2 \
     GAPWATCH_HOST=0.0.0.0 \
     GAPWATCH_DATA_DIR=/var/lib/gapwatch
 USER 10001:10001

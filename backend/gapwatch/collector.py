@@ -13,4 +13,4 @@ def collect_seldom() -> None:
     """Leave alone what was imported, and look for cycles after many objects. Called once a process has started."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNGEST, 20, 20)
+    gc.set_threshold(YOUNGEST, 10, 5)

@@ -316,11 +316,14 @@ def step(what: str) -> Iterator[None]:
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The supervisor's settings, spelled out for its children."""
+    """The supervisor's settings, spelled out for its children, and two heaps for all threads of one.
+
+    glibc would give each thread a heap of its own, and what a large answer leaves in it is never given back.
+    """
     values = settings.model_dump(exclude_none=True) | {"log_format": log_format(settings)}
     mine = {f"GAPWATCH_{name.upper()}": str(value) for name, value in values.items()}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GAPWATCH_")}
-    return inherited | mine
+    return {"MALLOC_ARENA_MAX": "2"} | inherited | mine
 
 
 @contextlib.contextmanager

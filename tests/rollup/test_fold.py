@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from gapwatch.rollup import add
+from gapwatch.rollup import add, fold
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
 from gapwatch.store import rollups
@@ -181,6 +181,15 @@ def test_verify_holds_while_work_is_still_due(database):
     done = verify_project(database, 1, "p")
     assert (done.episodes, done.differences) == (40, 0), done.examples
     assert done.rows > 0
+
+
+def test_the_past_of_a_fleet_is_folded_in_parts(database, monkeypatch):
+    monkeypatch.setattr(fold, "GROUPS_AT_MOST", 1)
+    monkeypatch.setattr(add, "VALUES_AT_ONCE", 1)
+    put_rows(database, 60)
+    fold_due_work(database)
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (60, 0), done.examples
 
 
 def test_two_workers_at_once_count_each_episode_once(database):

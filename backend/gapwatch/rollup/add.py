@@ -8,12 +8,14 @@ from gapwatch.store import cells, rollups
 from gapwatch.store.database import Connection
 from gapwatch.tally.sums import Sums
 from gapwatch.tally.tiers import count_rows, value_rows
-from gapwatch.tally.values import add_values, pack_values, unpack_values
+from gapwatch.tally.values import NamedValues, add_values, pack_values, unpack_values
 
 # A condition with more levels than this tells episodes apart instead of describing them; and a policy version with
 # more cells in one task than this would be answered from as many rows as it has episodes.
 MOST_LEVELS = 50
 MOST_CELLS = 2000
+# Rows of moments and sketches that are in memory together.
+VALUES_AT_ONCE = 1000
 
 
 def add_sums(connection: Connection, project_id: int, sums: Sums) -> None:
@@ -50,7 +52,16 @@ def pool_conditions(connection: Connection, project_id: int, policy_id: int, tas
 
 
 def _add_values(connection: Connection, project_id: int, sums: Sums) -> None:
-    rows = value_rows(sums)
+    rows: dict[tuple[Any, ...], NamedValues] = {}
+    for more in value_rows(sums):
+        rows |= more
+        if len(rows) >= VALUES_AT_ONCE:
+            _add_value_rows(connection, project_id, rows)
+            rows = {}
+    _add_value_rows(connection, project_id, rows)
+
+
+def _add_value_rows(connection: Connection, project_id: int, rows: dict[tuple[Any, ...], NamedValues]) -> None:
     stored = rollups.stored_values(connection, project_id, list(rows))
     written, emptied = [], []
     for key, values in rows.items():

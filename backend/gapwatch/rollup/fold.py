@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+from typing import Any
+
 import structlog
 
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_sums
 from gapwatch.store import folding, live, work
 from gapwatch.store.database import Connection, Database
+from gapwatch.tally.sums import DAY_S
 
 log = structlog.get_logger()
 
@@ -15,6 +19,8 @@ log = structlog.get_logger()
 # memory sets the bound.
 CLAIM_AT_MOST = 400
 EPISODES_AT_MOST = 40_000
+# Days of sources whose sums are in memory together: each takes some ten kilobytes.
+GROUPS_AT_MOST = 5_000
 
 
 def fold_due_work(database: Database) -> int:
@@ -52,11 +58,20 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
     for claim in claims:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
-        rows = folding.claimed_rows(connection, project_id, mine)
-        add_sums(connection, project_id, folding.sums_of(connection, project_id, rows))
+        for part in _parts(folding.claimed_rows(connection, project_id, mine)):
+            add_sums(connection, project_id, folding.sums_of(connection, project_id, part))
     if claims:
         work.finish(connection, claims)
         live.count_folds(connection, by_project)
+
+
+def _parts(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """All at once; an import of a whole fleet's past, of which every day of every source is a group, in parts."""
+    groups = {(*row[1:5], row[5] // DAY_S) for row in rows}
+    if len(groups) <= GROUPS_AT_MOST:
+        return [rows]
+    rows.sort(key=itemgetter(1, 2, 3, 4, 5))
+    return [rows[start : start + GROUPS_AT_MOST] for start in range(0, len(rows), GROUPS_AT_MOST)]
 
 
 def _fold_row_by_row(database: Database) -> int:

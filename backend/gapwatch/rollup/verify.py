@@ -33,19 +33,22 @@ def verify_project(database: Database, project_id: int, slug: str) -> Verified:
         expected, episodes = _recomputed(connection, project_id)
         computed: dict[str, dict[Any, Any]] = dict(count_rows(expected))
         computed["rollup_values"] = {
-            key: body for key, values in value_rows(expected).items() if (body := pack_values(values)) is not None
+            key: body
+            for rows in value_rows(expected)
+            for key, values in rows.items()
+            if (body := pack_values(values)) is not None
         }
-        rows = differences = 0
+        compared = differences = 0
         examples: list[tuple[str, Any, Any, Any]] = []
         for table, wanted in computed.items():
             stored = stored_rollups.all_rows(connection, project_id, table)
-            rows += len(stored)
+            compared += len(stored)
             for key in stored.keys() | wanted.keys():
                 if stored.get(key) != wanted.get(key):
                     differences += 1
                     if len(examples) < MOST_EXAMPLES:
                         examples.append((table, key, stored.get(key), wanted.get(key)))
-    return Verified(slug, episodes, rows, differences, examples)
+    return Verified(slug, episodes, compared, differences, examples)
 
 
 def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:

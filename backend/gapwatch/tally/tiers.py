@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from gapwatch.tally.sums import DAY_S, Counts, Sums, month_of
@@ -33,13 +34,20 @@ def count_rows(sums: Sums) -> dict[str, Rows]:
     return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
 
 
-def value_rows(sums: Sums) -> dict[tuple[Any, ...], NamedValues]:
-    """(*scope, kind, outcome, tier, bucket) → moments and bins by name."""
-    rows: dict[tuple[Any, ...], NamedValues] = {}
-    for (scope, day, kind, outcome), values in sums.values.items():
-        for tier, bucket in _tiers(day):
-            add_values(rows.setdefault((*scope, kind, outcome, tier, bucket), {}), values)
-    return rows
+def value_rows(sums: Sums) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
+    """(*scope, kind, outcome, tier, bucket) → moments and bins by name; the days and months of one scope, kind and
+    outcome at a time, because all of them together take several times the memory of the sums.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for scope, day, kind, outcome in sums.values:
+        groups.setdefault((scope, kind, outcome), []).append(day)
+    for (scope, kind, outcome), days in groups.items():
+        rows: dict[tuple[Any, ...], NamedValues] = {}
+        for day in days:
+            for tier, bucket in _tiers(day):
+                into = rows.setdefault((*scope, kind, outcome, tier, bucket), {})
+                add_values(into, sums.values[scope, day, kind, outcome])
+        yield rows
 
 
 def _tiers(day: int) -> tuple[tuple[str, int], tuple[str, int]]:

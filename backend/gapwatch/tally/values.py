@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 
-@dataclass
+@dataclass(slots=True)
 class ValueSum:
     """Moments in whole steps (statistics/sketches.py), and bins; `bins[i]` counts values in log-bin i, `negative`
     the same of −x."""
