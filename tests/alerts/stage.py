@@ -121,13 +121,14 @@ class Stage:
                     "violations": None,
                     "interventions": None,
                     "reward": None,
+                    "session": None,
                 } | columns
                 connection.execute(
                     text(
                         "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
-                        " outcome, content_hash, robot_id, stage, violations, interventions, reward)"
+                        " outcome, content_hash, robot_id, stage, violations, interventions, reward, session)"
                         " VALUES (1, :id, :at, :policy_id, 1, :d, 'real', :outcome, '', :robot_id, :stage, :violations,"
-                        " :interventions, :reward)"
+                        " :interventions, :reward, :session)"
                     ),
                     values,
                 )

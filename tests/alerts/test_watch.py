@@ -1,6 +1,6 @@
 """The watch: one transaction from folded episodes to alerts, in the order of arrival, each episode once."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -143,6 +143,26 @@ def test_corrections_and_deletions_leave_detectors_alone(stage):
     watch_due_episodes(stage.database, "x")
     assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
     assert stage.rows("SELECT count(*) FROM watch_due") == [(0,)]
+
+
+def test_episodes_in_sessions_are_judged_by_session_and_a_restart_loses_none(stage):
+    stage.add_channel()
+    add_sims(stage)
+    for number in range(60):
+        stage.happen(0.95 if number < 40 else 0.2, 10, seed=number, session=f"s{number}")
+    assert stage.alerts() == {
+        "success-below-sim success": "firing",
+        "success-drift success": "firing",
+        "stage-gate success@full": "firing",
+    }
+    evidence = dict(stage.rows("SELECT rule, evidence FROM alerts"))
+    assert evidence["success-drift"]["statistic"] == "e-detector over sessions"
+    assert evidence["success-below-sim"]["statistic"] == "e-process over sessions"
+    for one in evidence.values():
+        assert one["sessions"]["n"] >= 5
+        assert START + timedelta(minutes=380) < datetime.fromisoformat(one["change_point"]["at"])
+    stage.send()
+    assert len(stage.receiver.webhooks("trigger")) == 1
 
 
 def test_deployments_are_watched_apart(stage):

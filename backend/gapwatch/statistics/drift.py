@@ -8,15 +8,19 @@ not depend on how the episodes were cut into batches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, Literal
+
+from gapwatch.statistics.rates import FEWEST_SESSIONS, SessionSums, wilson
 
 BETS = (0.1, 0.2, 0.4, 0.8)
 LOWEST_LIMIT, HIGHEST_LIMIT = 0.02, 0.98
 # Learning goes on while the best bet has not won more than this.
 CALM_BELOW = 10.0
 Z_LIMIT = 1.6448536269514722
+# A reference of sessions is learned from at least so many, also where they are long.
+LEARN_SESSIONS = 50
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,15 @@ class Climb:
     total: float
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
 
-    def step(self, y: float) -> float:
-        """The evidence after one more episode, as in `update_level` with the sides exchanged."""
+    def step(self, y: float, n: int = 1) -> float:
+        """The evidence after one more episode, as in `update_level` with the sides exchanged; or after a part of a
+        session, of n episodes.
+        """
         half_way = within_scale((self.goal + self.total / self.n) / 2)
-        self.n += 1
-        self.total += y
+        self.n += n
+        self.total += n * y
         gain = (y - half_way) / half_way
-        self.strength = [(1 + bet * gain) * (m + 1) for bet, m in zip(BETS, self.strength, strict=True)]
+        self.strength = [(1 + bet * gain) * (m + n) for bet, m in zip(BETS, self.strength, strict=True)]
         return sum(self.strength) / len(BETS)
 
 
@@ -76,11 +82,16 @@ class LevelState:
     since_n: int = 0
     since_total: float = 0.0
     climb: Climb | None = None
+    sessions: SessionSums = field(default_factory=SessionSums)
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> LevelState:
         climb = stored.get("climb")
-        return cls(**(stored | {"climb": None if climb is None else Climb(**climb)}))
+        nested = {
+            "climb": None if climb is None else Climb(**climb),
+            "sessions": SessionSums(**stored.get("sessions", {})),
+        }
+        return cls(**(stored | nested))
 
 
 @dataclass(frozen=True)
@@ -111,15 +122,14 @@ def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) 
     that reference. Change point: the start from which the best bet has won most (the CUSUM of its logarithm last
     at zero). Recovery: the same statistic upwards, against the level half way back, reaches `clear_arl`. Assumes
     numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be independent or equal in
-    distribution. Where sessions move together that mean falls below p₀ at times and alarms come earlier. Source:
-    Shin, Ramdas & Rinaldo 2023 (e-detectors). Measured with the default values, see the test: at most 5 % of
-    unchanged series alarm within 3000 episodes. Smallest n: none with a limit, else 100.
+    distribution. Where sessions move together that mean falls below p₀ at times and alarms come earlier; for them
+    there is `drift_by_sessions.py`. Source: Shin, Ramdas & Rinaldo 2023 (e-detectors). Measured with the
+    default values, see the test: at most 5 % of unchanged series alarm within 3000 episodes. Smallest n: none with
+    a limit, else 100.
     """
     crossings: list[Crossing] = []
     flip = watch.worse == "higher"
-    if watch.limit is not None:
-        state.reference_value = 1 - watch.limit if flip else watch.limit
-        state.limit = within_scale(state.reference_value)
+    take_limit(watch, state)
     (l1, l2, l3, l4), (m1, m2, m3, m4) = BETS, state.strength
     best, began, before = state.best, state.began, state.before
     alarm_at = watch.arl * len(BETS)
@@ -130,7 +140,7 @@ def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) 
             state.total += y
             evidence = state.climb.step(y)
             if evidence >= watch.clear_arl:
-                crossings.append(_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
+                crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
                 m1 = m2 = m3 = m4 = 0.0
                 best, began, before = [0.0] * 4, [state.n] * 4, [state.total] * 4
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
@@ -150,7 +160,7 @@ def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) 
             state.since_n = state.n - began[leader]
             state.since_total = state.total - before[leader]
             evidence = (m1 + m2 + m3 + m4) / 4
-            crossings.append(_crossing("breach", state, index, number, evidence, watch.arl, flip))
+            crossings.append(level_crossing("breach", state, index, number, evidence, watch.arl, flip))
             goal = state.limit if state.reference_value is None else state.reference_value
             state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
             m1 = m2 = m3 = m4 = 0.0
@@ -160,7 +170,7 @@ def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) 
             state.learned_total += y
             due = state.learned_n >= watch.learn_from and not state.learned_n % watch.learn_every
             if due and max(best) < CALM_BELOW:
-                _learn(watch, state)
+                learn_level(watch, state)
     state.strength, state.best, state.began, state.before = [m1, m2, m3, m4], best, began, before
     return crossings
 
@@ -170,7 +180,32 @@ def level_strength(state: LevelState) -> float:
     return sum(state.strength) / len(BETS)
 
 
-def _learn(watch: LevelWatch, state: LevelState) -> None:
+def take_limit(watch: LevelWatch, state: LevelState) -> None:
+    if watch.limit is not None:
+        state.reference_value = 1 - watch.limit if watch.worse == "higher" else watch.limit
+        state.limit = within_scale(state.reference_value)
+
+
+def _learn_from_sessions(watch: LevelWatch, state: LevelState) -> None:
+    from scipy.special import stdtrit
+
+    sums = replace(state.sessions)
+    # What was learned and is in no session was counted one by one.
+    alone = max(0, state.learned_n - sums.n)
+    sums.add_alone(min(alone, max(0.0, state.learned_total - sums.total)), alone)
+    alike = sums.likeness()
+    effective_n = sums.n / alike.design_effect
+    state.reference_n, state.reference_value, state.reference_end = sums.n, sums.total / sums.n, state.n - 1
+    low, _ = wilson(sums.total / alike.design_effect, effective_n, float(stdtrit(alike.freedom, 0.95)))
+    low -= watch.margin
+    state.limit = within_scale(low) if low > LOWEST_LIMIT else None
+
+
+def learn_level(watch: LevelWatch, state: LevelState) -> None:
+    if state.sessions.sessions:
+        if state.sessions.sessions >= FEWEST_SESSIONS and state.sessions.n > state.sessions.sessions:
+            _learn_from_sessions(watch, state)
+        return
     n = state.learned_n
     p = state.learned_total / n
     centre, half = p + Z_LIMIT**2 / (2 * n), Z_LIMIT * sqrt(p * (1 - p) / n + Z_LIMIT**2 / (4 * n * n))
@@ -185,7 +220,7 @@ def within_scale(level: float) -> float:
     return min(HIGHEST_LIMIT, max(LOWEST_LIMIT, level))
 
 
-def _crossing(
+def level_crossing(
     kind: Literal["breach", "recovery"],
     state: LevelState,
     index: int,
@@ -209,4 +244,15 @@ def _crossing(
     if kind == "recovery" and state.climb is not None:
         facts["since"] = {"n": state.climb.n, "value": shown(state.climb.total / state.climb.n)}
     change = state.n - facts["since"]["n"]
-    return Crossing(kind, index, number, change, "e-detector", value, threshold, facts)
+    sessions = session_facts(state.sessions)
+    statistic = "e-detector over sessions" if sessions else "e-detector"
+    return Crossing(kind, index, number, change, statistic, value, threshold, facts | sessions)
+
+
+def session_facts(sums: SessionSums) -> dict[str, Any]:
+    """How alike the episodes of one session are, for the evidence; nothing below five sessions."""
+    if sums.sessions < FEWEST_SESSIONS or sums.n == sums.sessions:
+        return {}
+    alike = sums.likeness()
+    known = {"n": sums.sessions, "icc": alike.icc, "design_effect": alike.design_effect}
+    return {"sessions": known}

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from gapwatch.statistics.drift import Climb, Crossing
+from gapwatch.statistics.drift import Climb, Crossing, LevelState, session_facts
 from gapwatch.statistics.drops import Side, rate_drop
-from gapwatch.statistics.rates import confidence_sequence, wilson
+from gapwatch.statistics.rates import SessionSums, confidence_sequence, wilson
 from gapwatch.statistics.sequential import BETTER_PRIOR, WORSE_PRIOR
 
 SIM_PER_REAL = 5
@@ -95,6 +95,9 @@ class SimState:
     since_n: int = 0
     since_successes: float = 0.0
     climb: Climb | None = None
+    sessions: SessionSums = field(default_factory=SessionSums)
+    # Bets on the means of sessions, once there are any.
+    bets: LevelState | None = None
 
     def dump(self) -> dict[str, Any]:
         return asdict(self)
@@ -102,8 +105,14 @@ class SimState:
     @classmethod
     def load(cls, stored: dict[str, Any]) -> SimState:
         processes = [SimProcess(**process) for process in stored["processes"]]
-        climb = stored["climb"]
-        return cls(**(stored | {"processes": processes, "climb": None if climb is None else Climb(**climb)}))
+        climb, bets = stored["climb"], stored.get("bets")
+        nested = {
+            "processes": processes,
+            "climb": None if climb is None else Climb(**climb),
+            "sessions": SessionSums(**stored.get("sessions", {})),
+            "bets": None if bets is None else LevelState.load(bets),
+        }
+        return cls(**(stored | nested))
 
 
 def update_against_sim(
@@ -133,7 +142,7 @@ def update_against_sim(
         if state.climb is not None:
             evidence = state.climb.step(x)
             if evidence >= watch.clear_arl:
-                crossings.append(_crossing("recovery", state, index, number, evidence, watch.clear_arl))
+                crossings.append(sim_crossing("recovery", state, index, number, evidence, watch.clear_arl))
                 state.filled, state.filled_successes, state.run_n, state.run_successes = 0, 0.0, 0, 0.0
                 state.since_n, state.since_successes, state.climb = 0, 0.0, None
             continue
@@ -147,7 +156,7 @@ def update_against_sim(
         found = _judge(watch, state, sim_rate)
         if found is not None:
             evidence, threshold = found
-            crossings.append(_crossing("breach", state, index, number, evidence, threshold))
+            crossings.append(sim_crossing("breach", state, index, number, evidence, threshold))
             state.climb = Climb(sim_rate, state.since_n, state.since_successes)
             state.processes = []
     return crossings
@@ -204,15 +213,20 @@ def _draws(seed: int, number: int, successes: int, n: int) -> tuple[int, ...]:
     return tuple(int(block) for block in hits.reshape(-1, SIM_BLOCK).sum(axis=1))
 
 
-def _crossing(kind: Any, state: SimState, index: int, number: int, value: float, threshold: float) -> Crossing:
+def sim_crossing(kind: Any, state: SimState, index: int, number: int, value: float, threshold: float) -> Crossing:
     n, successes = state.since_n, state.since_successes
     if kind == "recovery" and state.climb is not None:
         n, successes = state.climb.n, state.climb.total
-    drop = rate_drop(Side(state.sim_successes, state.sim_n), Side(int(successes), n))
+    sessions = {} if state.bets is None else session_facts(state.sessions)
+    effect = sessions["sessions"]["design_effect"] if sessions else 1.0
+    real = Side(int(successes), n) if effect == 1.0 else Side(round(successes / effect), max(1, round(n / effect)))
+    drop = rate_drop(Side(state.sim_successes, state.sim_n), real)
     facts = {
         "reference": {"n": state.sim_n, "value": state.sim_successes / state.sim_n, "side": "sim"},
         "since": {"n": n, "value": successes / max(1, n)},
         "drop": {"value": drop.value, "interval": [drop.low, drop.high], "method": drop.method},
     }
     name = "two-sample e-process" if state.sim_n >= SMALLEST_POOL else "confidence sequence against sim"
-    return Crossing(kind, index, number, state.n - n, name, value, threshold, facts)
+    if state.bets is not None:
+        name = "e-process over sessions"
+    return Crossing(kind, index, number, state.n - n, name, value, threshold, facts | sessions)

@@ -87,6 +87,54 @@ class ClusteredRate:
     method: str
 
 
+@dataclass
+class SessionSums:
+    """Whole sessions, summed up: all that their likeness and their rate are computed from."""
+
+    sessions: int = 0
+    n: int = 0
+    total: float = 0.0
+    # Σnᵢ² and Σkᵢ²/nᵢ.
+    squares: float = 0.0
+    parts: float = 0.0
+
+    def add(self, total: float, n: int) -> None:
+        self.sessions += 1
+        self.n += n
+        self.total += total
+        self.squares += n * n
+        self.parts += total * total / n
+
+    def add_alone(self, total: float, n: int) -> None:
+        """Attempts outside any session, each a session of one."""
+        self.sessions += n
+        self.n += n
+        self.total += total
+        self.squares += n
+        self.parts += total
+
+    def likeness(self) -> Likeness:
+        """How alike attempts of one session are; see `clustered_rate`. Needs a session of two attempts or more."""
+        value, size = self.total / self.n, self.squares / self.n
+        between = max(0.0, self.parts - value * self.total) / (self.sessions - 1)
+        within = (self.total - self.parts) / (self.n - self.sessions)
+        spread = between + ((self.n - size) / (self.sessions - 1) - 1) * within
+        measured = min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 0.0
+        rarer = min(self.total, self.n - self.total)
+        icc = (PRIOR_WEIGHT * PRIOR_ICC + rarer * measured) / (PRIOR_WEIGHT + rarer)
+        freedom = (self.sessions - 1) * (1 + (1 - icc) / (icc * size)) ** 2
+        return Likeness(icc, 1 + (size - 1) * icc, freedom)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """An ICC, how many attempts are worth one independent one because of it, and how well that is known."""
+
+    icc: float
+    design_effect: float
+    freedom: float
+
+
 def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[int]) -> ClusteredRate:
     """Wilson interval at the effective number of attempts, with a t quantile for the few sessions.
 
@@ -109,19 +157,16 @@ def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[i
     if sessions < FEWEST_SESSIONS or sessions == n or value is None:
         low, high = wilson(k, n)
         return ClusteredRate(value, low, high, n, sessions, None, 1.0, "wilson")
-    size = sum(m * m for _, m in pairs) / n
-    between = sum(m * (j / m - value) ** 2 for j, m in pairs) / (sessions - 1)
-    within = sum(j * (m - j) / m for j, m in pairs) / (n - sessions)
-    spread = between + ((n - size) / (sessions - 1) - 1) * within
-    measured = min(1.0, max(0.0, (between - within) / spread)) if spread > 0 else 0.0
-    rarer = min(k, n - k)
-    icc = (PRIOR_WEIGHT * PRIOR_ICC + rarer * measured) / (PRIOR_WEIGHT + rarer)
-    design_effect = 1 + (size - 1) * icc
-    freedom = (sessions - 1) * (1 + (1 - icc) / (icc * size)) ** 2
-    low, high = wilson(k / design_effect, n / design_effect, t_95(freedom))
+    sums = SessionSums()
+    for j, m in pairs:
+        sums.add(j, m)
+    alike = sums.likeness()
+    low, high = wilson(k / alike.design_effect, n / alike.design_effect, t_95(alike.freedom))
     # Dividing both counts by the design effect may move the rate by a rounding.
     low, high = min(low, value), max(high, value)
-    return ClusteredRate(value, low, high, n, sessions, icc, design_effect, "wilson, clustered by session")
+    return ClusteredRate(
+        value, low, high, n, sessions, alike.icc, alike.design_effect, "wilson, clustered by session"
+    )
 
 
 def confidence_sequence(successes: float, n: float, alpha: float = 0.05) -> tuple[float, float]:

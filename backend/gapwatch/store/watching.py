@@ -41,7 +41,7 @@ ORDER BY accepted_at, id LIMIT :most
 """)
 _EPISODES = """
 SELECT e.id, e.deployment_id, e.started_at, e.received_at, e.revision, e.outcome, e.policy_id, e.stage,
-       r.name AS robot, e.reward, e.duration_s, e.violations, e.interventions, e.overrides,
+       r.name AS robot, e.session, e.reward, e.duration_s, e.violations, e.interventions, e.overrides,
        sn.names AS signal_names, e.signals, mn.names AS metric_names, e.metrics
 FROM episodes e
 LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
@@ -228,8 +228,8 @@ def _seen(row: object) -> Seen:
     def named(names: str, values: str) -> dict[str, float]:
         return dict(zip(row[names] or (), row[values] or (), strict=True))  # type: ignore[index]
 
-    plain = ("id", "started_at", "received_at", "outcome", "policy_id", "stage", "robot", "reward", "duration_s")
-    counts = ("violations", "interventions", "overrides")
+    plain = ("id", "started_at", "received_at", "outcome", "policy_id", "stage", "robot", "session", "reward")
+    counts = ("duration_s", "violations", "interventions", "overrides")
     fields = {name: row[name] for name in (*plain, *counts)}  # type: ignore[index]
     return Seen(**fields, signals=named("signal_names", "signals"), metrics=named("metric_names", "metrics"))
 

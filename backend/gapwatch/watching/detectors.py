@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 from zlib import crc32
 
-from gapwatch.statistics import cusum, drift, drift_against_sim, drift_shape
+from gapwatch.statistics import cusum, drift, drift_against_sim, drift_by_sessions, drift_shape
 from gapwatch.statistics.drift import Crossing
+from gapwatch.statistics.drift_by_sessions import SessionPart
 
 
 class Detector(Protocol):
@@ -49,6 +50,13 @@ class LevelDetector:
 
     def update(self, values: Sequence[float]) -> list[Crossing]:
         return drift.update_level(self.watch, self.state, values)
+
+    def update_by_sessions(self, parts: Sequence[SessionPart]) -> list[Crossing]:
+        return drift_by_sessions.update_level_by_sessions(self.watch, self.state, parts)
+
+    def part_size(self) -> int:
+        # The first session is not yet one of several: many a deployment names one for ever.
+        return drift_by_sessions.part_size(self.state.sessions) if self.state.sessions.sessions else 0
 
     def restart(self) -> None:
         state = self.state
@@ -151,16 +159,28 @@ class SimDetector:
     def candidates(self) -> list[int]:
         # A process begins with a block, and is made when the block is full.
         state = self.state
+        if state.bets is not None:
+            return list(state.bets.began)
         return [*(process.began for process in state.processes), state.n - state.filled, state.n - state.run_n]
 
     def update(self, values: Sequence[float]) -> list[Crossing]:
+        if self.state.bets is not None:
+            return self.update_by_sessions([SessionPart(value, 1) for value in values])
         return drift_against_sim.update_against_sim(self.watch, self.state, self.sim, values)
+
+    def update_by_sessions(self, parts: Sequence[SessionPart]) -> list[Crossing]:
+        return drift_by_sessions.update_against_sim_by_sessions(self.watch, self.state, self.sim, parts)
+
+    def part_size(self) -> int:
+        return drift_by_sessions.part_size(self.state.sessions)
 
     def forget_processes(self) -> None:
         """Another policy version has another simulation: what was shown against the old one says nothing."""
         state = self.state
         state.processes, state.filled, state.filled_successes = [], 0, 0.0
         state.run_n, state.run_successes = 0, 0.0
+        if state.bets is not None:
+            state.bets = drift_by_sessions.fresh_bets(state.n)
 
     def restart(self) -> None:
         self.state.climb = None

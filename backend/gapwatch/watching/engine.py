@@ -6,15 +6,20 @@ not on how they were cut into batches.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from itertools import accumulate, groupby
+from typing import Any, cast
 
-from gapwatch.watching.detectors import SimDetector
+from gapwatch.statistics.drift import Crossing
+from gapwatch.statistics.drift_by_sessions import SessionPart
+from gapwatch.watching.detectors import LevelDetector, SimDetector
 from gapwatch.watching.making import UNITS, Unit, make_detector
 from gapwatch.watching.rules import DriftParams, Rule
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.sessions import Fed, Sessions
 from gapwatch.watching.together import feed_together, is_judged_together
-from gapwatch.watching.watched import Found, Stored, Watched, evidence_of, keep_marks, time_words
+from gapwatch.watching.watched import Found, Stored, Watched, evidence_of, keep_marks
 
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""
@@ -76,6 +81,7 @@ def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], see
         state.get("pending_evidence"),
         state.get("policy_id"),
         list(state.get("waiting", [])),
+        Sessions(state.get("sessions", ())),
     )
 
 
@@ -88,6 +94,7 @@ def _close(one: Watched) -> Stored:
         "pending_evidence": one.pending_evidence,
         "policy_id": one.policy_id,
         "waiting": one.waiting,
+        "sessions": one.sessions.dump(),
         "alarmed": one.detector.is_alarmed,
     }
     return Stored(_stored_params(one.rule), state)
@@ -98,13 +105,13 @@ def _stored_params(rule: Rule) -> dict[str, Any]:
 
 
 def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts) -> None:
-    values: list[float] = []
-    places: list[int] = []
+    queue = _Queue(one, block)
+    if isinstance(one.detector, SimDetector) and one.policy_id is not None:
+        one.detector.sim = sim_counts(one.policy_id)
     for place, episode in enumerate(block):
         if one.unit.left is not None and one.unit.left(episode):
             # The stage that was not kept was left: there is nothing more to recover from.
-            _run(one, block, values, places)
-            values, places = [], []
+            queue.end_sessions(place)
             if one.detector.is_alarmed:
                 one.detector.restart()
                 note = {"note": "the stage was left"}
@@ -113,38 +120,101 @@ def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts
         if value is None:
             continue
         if isinstance(one.detector, SimDetector) and episode.policy_id != one.policy_id:
-            _run(one, block, values, places)
-            values, places = [], []
+            queue.end_sessions(place)
             if one.policy_id is not None:
                 one.detector.forget_processes()
             one.policy_id, one.detector.sim = episode.policy_id, sim_counts(episode.policy_id)
-        values.append(value)
-        places.append(place)
-    if isinstance(one.detector, SimDetector) and one.policy_id is not None:
-        one.detector.sim = sim_counts(one.policy_id)
-    _run(one, block, values, places)
+        if episode.session is not None or not one.sessions.is_empty:
+            queue.add_in_session(place, episode, value)
+        else:
+            queue.add(place, [value])
+    queue.run()
     _hold(one, len(block), count)
 
 
-def _run(one: Watched, block: Sequence[Seen], values: list[float], places: list[int]) -> None:
-    if not values:
-        return
+class _Queue:
+    """What a detector is to be given, each with the place of the episode that completed it."""
+
+    def __init__(self, one: Watched, block: Sequence[Seen]) -> None:
+        self._one, self._block = one, block
+        self._given: list[float | Fed] = []
+        self._places: list[int] = []
+
+    def add(self, place: int, given: Sequence[float | Fed]) -> None:
+        self._given += given
+        self._places += [place] * len(given)
+
+    def add_in_session(self, place: int, episode: Seen, value: float) -> None:
+        one, detector, size = self._one, self._one.detector, 0
+        if not isinstance(detector, LevelDetector | SimDetector):
+            self.add(place, [value])
+            return
+        self.add(place, one.sessions.end_before(episode))
+        if one.sessions.begins(episode):
+            # How it is judged depends on the sessions before it.
+            self.run()
+            size = detector.part_size()
+        self.add(place, one.sessions.take(episode, value, size))
+
+    def end_sessions(self, place: int) -> None:
+        if not self._one.sessions.is_empty:
+            self.add(place, self._one.sessions.end_all())
+        self.run()
+
+    def run(self) -> None:
+        if self._given:
+            _run(self._one, self._block, self._given, self._places)
+            self._given, self._places = [], []
+
+
+def _run(one: Watched, block: Sequence[Seen], queue: Sequence[float | Fed], places: Sequence[int]) -> None:
     first_number = one.detector.n
+    has_parts = any(isinstance(given, Fed) for given in queue)
+    starts = list(accumulate(map(_size, queue), initial=first_number)) if has_parts else []
 
     def mark_of(number: int) -> list[str] | None:
         if number < first_number:
             return one.marks.get(str(number))
-        episode = block[places[min(number - first_number, len(places) - 1)]]
+        at = min(bisect_right(starts, number) - 1 if has_parts else number - first_number, len(queue) - 1)
+        given = queue[at]
+        if isinstance(given, Fed):
+            return given.first
+        episode = block[places[at]]
         return [time_words(episode.started_at), episode.id]
 
     if one.first is None:
         one.first = mark_of(first_number)
-    for crossing in one.detector.update(values):
-        place = places[crossing.index]
+    if has_parts:
+        crossings = _update_by_sessions(one, queue)
+    else:
+        crossings = [(crossing.index, crossing) for crossing in one.detector.update(cast(Sequence[float], queue))]
+    for at, crossing in crossings:
+        place = places[at]
         evidence = evidence_of(one, crossing, block[place], mark_of)
-        given: Literal["breach", "recovery"] = crossing.kind
-        one.found.append(Found(one.rule, one.unit.series, given, place, evidence))
+        one.found.append(Found(one.rule, one.unit.series, crossing.kind, place, evidence))
     keep_marks(one, mark_of)
+
+
+def _size(given: float | Fed) -> int:
+    return given.n if isinstance(given, Fed) else 1
+
+
+def _update_by_sessions(one: Watched, queue: Sequence[float | Fed]) -> list[tuple[int, Crossing]]:
+    """Single episodes as if there were no sessions, parts of sessions as such, in their order."""
+    given = [item.given if isinstance(item, Fed) else item for item in queue]
+    found: list[tuple[int, Crossing]] = []
+    at = 0
+    for are_parts, run in groupby(given, lambda item: isinstance(item, SessionPart)):
+        items = list(run)
+        if are_parts:
+            crossings = cast(LevelDetector | SimDetector, one.detector).update_by_sessions(
+                cast(Sequence[SessionPart], items)
+            )
+        else:
+            crossings = one.detector.update(cast(Sequence[float], items))
+        found += [(at + crossing.index, crossing) for crossing in crossings]
+        at += len(items)
+    return found
 
 
 def _hold(one: Watched, size: int, count: int) -> None:

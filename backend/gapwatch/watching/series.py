@@ -21,6 +21,7 @@ class Seen:
     policy_id: int
     stage: str | None = None
     robot: str | None = None
+    session: str | None = None
     reward: float | None = None
     duration_s: float | None = None
     violations: int | None = None
@@ -44,6 +45,10 @@ def value_of(series: str, episode: Seen) -> float | None:
     kind, _, name = series.partition(":")
     values = episode.signals if kind == "signal" else episode.metrics if kind == "metric" else {}
     return values.get(name)
+
+
+def time_words(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def names_in(kind: str, episodes: Iterable[Seen]) -> list[str]:

@@ -8,8 +8,8 @@ from typing import cast
 from gapwatch.statistics.multiplicity import e_benjamini_hochberg
 from gapwatch.watching.detectors import RankDetector
 from gapwatch.watching.rules import DriftParams, Rule
-from gapwatch.watching.series import Seen
-from gapwatch.watching.watched import Found, Watched, evidence_of, keep_marks, time_words
+from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.watched import Found, Watched, evidence_of, keep_marks
 
 # They are judged after every twentieth episode of the deployment, never in between.
 JUDGED_EVERY = 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 
 from gapwatch.statistics.drift import Crossing
@@ -12,7 +11,8 @@ from gapwatch.statistics.rates import wilson
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.making import Unit
 from gapwatch.watching.rules import LEVELS, Rule
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.sessions import Sessions
 
 
 @dataclass
@@ -49,6 +49,7 @@ class Watched:
     policy_id: int | None = None
     # Values with time and id that wait for their block to be full.
     waiting: list[list[Any]] = field(default_factory=list)
+    sessions: Sessions = field(default_factory=Sessions)
     found: list[Found] = field(default_factory=list)
 
 
@@ -75,7 +76,9 @@ def evidence_of(
     }
     since = crossing.facts.get("since", {})
     if one.unit.series.partition("@")[0] in LEVELS and since.get("value") is not None:
-        low, high = wilson(since["value"] * since["n"], since["n"])
+        # Episodes of one session are worth fewer independent ones.
+        n = since["n"] / crossing.facts.get("sessions", {}).get("design_effect", 1.0)
+        low, high = wilson(since["value"] * n, n)
         evidence["since"] = since | {"interval": [low, high]}
     if change is not None and crossing.kind == "breach":
         evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
@@ -85,7 +88,3 @@ def evidence_of(
         known = {name: value for name, value in reference.items() if name != "end"}
         evidence["reference"] = known | {"from": one.first[0], "to": None if end is None else end[0]}
     return evidence
-
-
-def time_words(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")
