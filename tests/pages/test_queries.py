@@ -51,3 +51,9 @@ def test_the_fleet_takes_at_most_ten_queries(count_queries):
     sent = count_queries("/")
     assert 5 < len(sent) <= 10, sent
     assert len(count_queries("/?since=7d")) <= 16
+
+
+def test_a_deployment_takes_at_most_ten_queries(count_queries):
+    sent = count_queries("/deployments/berlin-line-3")
+    assert 5 < len(sent) <= 10, sent
+    assert len(count_queries("/deployments/berlin-line-3?since=2026-10-05T00:00:00Z")) <= 10

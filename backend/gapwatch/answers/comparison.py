@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from gapwatch.errors import NotFound
 from gapwatch.store import directory, sides
 from gapwatch.store.database import Connection
 from gapwatch.store.directory import DatedEvent, Deployment, Surroundings
-from gapwatch.store.sides import CellCount, CellFilter, PairRow, Scope, Window
+from gapwatch.store.sides import BucketCount, CellCount, CellFilter, PairRow, Scope, Window
 from gapwatch.taxonomy import Taxonomy
 
 T = TypeVar("T")
@@ -92,7 +93,10 @@ class Comparison:
     @property
     def events(self) -> tuple[DatedEvent, ...]:
         """What happened in the window, oldest first: here, or to the whole project."""
-        since, until = self.question.window.since, self.question.window.until
+        return self.events_since(self.question.window.since)
+
+    def events_since(self, since: datetime | None) -> tuple[DatedEvent, ...]:
+        until = self.question.window.until
         return tuple(
             event
             for event in self.around.events
@@ -162,8 +166,36 @@ class Comparison:
             totals if wanted.is_open else None,
         )
         sim = self._sim_half()
-        Reading(self.connection, self.project_id, (sim, real))
+        at_once = self._whole and wanted.is_open
+        Reading(self.connection, self.project_id, (sim, real), self._failures_by_day if at_once else None)
         return sim, real
+
+    @cached_property
+    def _days(self) -> list[list[BucketCount]]:
+        """Real over all versions, because a release explains much; for a whole page the baseline too."""
+        real = self.real
+        scope = Scope("real", tuple(self.versions), real.scope.task_ids, real.scope.source_ids)
+        if not real.wanted.is_open:
+            found = sides.bucket_counts(self.connection, self.project_id, scope, real.window, "day", by_cell=True)
+            return [[day for day in found if day.cell is not None and real.wanted.matches(day.cell)]]
+        asked = [(scope, real.window)]
+        if self._whole and self.sim.n:
+            asked.append((self.sim.scope, self.sim.window))
+        return sides.each_day_counts(self.connection, self.project_id, asked)
+
+    @property
+    def days(self) -> list[BucketCount]:
+        """The real episodes by day, version, robot and site; with a filter by cell."""
+        return self._days[0]
+
+    @property
+    def reads_days(self) -> bool:
+        """Whether the days are read anyway, so that a line of them needs no query of its own."""
+        return self._whole or not self.question.wanted.is_open
+
+    def _failures_by_day(self, half: Half) -> dict[datetime, int]:
+        days = self._days[1] if half is self.sim else self.days
+        return sides.failures_by_day(day for day in days if day.policy_id in half.scope.policy_ids)
 
     @property
     def sim(self) -> Half:

@@ -6,6 +6,8 @@ What one side needs the other does too, so both are read in one query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeVar
 
@@ -142,14 +144,42 @@ class Half:
         return self.read.signals.get(self, {})
 
 
+@dataclass(frozen=True)
+class PagePart:
+    """What a whole page reads of a side at once."""
+
+    failures: list[FailureCount]
+    contracts: list[ContractCount]
+    sessions: list[SessionCount]
+
+
 class Reading:
     """What both sides hold beside their cells, each kind read once; a side that has none of it is not asked."""
 
-    def __init__(self, connection: Connection, project_id: int, halves: tuple[Half, Half]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        project_id: int,
+        halves: tuple[Half, Half],
+        by_day: Callable[[Half], Mapping[datetime, int]] | None = None,
+    ) -> None:
+        """`by_day`, for a whole page: the failures of each day, which it has read already."""
         self._connection, self._project_id = connection, project_id
-        self._halves = halves
+        self._halves, self._by_day = halves, by_day
         for half in halves:
             half.read = self
+
+    @cached_property
+    def _page(self) -> dict[Half, PagePart] | None:
+        """Three kinds in one query, where all of them will be needed."""
+        asked = [half for half in self._halves if half.n_unfiltered]
+        if self._by_day is None or not asked:
+            return None
+        found = sides.read_for_page(
+            self._connection, self._project_id, [(h.scope, h.window) for h in asked], MOST_SESSIONS
+        )
+        parts = zip(found.failures, found.contracts, found.sessions, strict=True)
+        return {half: PagePart(*part) for half, part in zip(asked, parts, strict=True)}
 
     @cached_property
     def table(self) -> CellTable:
@@ -158,6 +188,8 @@ class Reading:
 
     @cached_property
     def sessions(self) -> dict[Half, list[SessionCount]]:
+        if self._page is not None:
+            return {half: part.sessions for half, part in self._page.items()}
         return self._of(
             lambda half: half.n,
             lambda halves: sides.each_session_counts(
@@ -167,6 +199,8 @@ class Reading:
 
     @cached_property
     def contracts(self) -> dict[Half, list[ContractCount]]:
+        if self._page is not None:
+            return {half: part.contracts for half, part in self._page.items()}
         return self._of(
             lambda half: half.n_unfiltered,
             lambda halves: sides.each_contract_counts(
@@ -182,7 +216,14 @@ class Reading:
                 self._connection,
                 self._project_id,
                 [
-                    FailedAsked(h.scope, h.window, h.wanted, MOST_FAILED[h.scope.domain], h.failures)
+                    FailedAsked(
+                        h.scope,
+                        h.window,
+                        h.wanted,
+                        MOST_FAILED[h.scope.domain],
+                        h.failures,
+                        None if self._by_day is None else self._by_day(h),
+                    )
                     for h in halves
                 ],
             ),
@@ -190,6 +231,8 @@ class Reading:
 
     @cached_property
     def failure_counts(self) -> dict[Half, list[FailureCount]]:
+        if self._page is not None:
+            return {half: part.failures for half, part in self._page.items()}
         return self._of(
             lambda half: half.failures,
             lambda halves: sides.each_failure_counts(

@@ -9,7 +9,6 @@ from datetime import date
 from gapwatch.answers.answer import Answer
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.days import onset_of
-from gapwatch.store import sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +29,10 @@ class OnsetAnswer(Answer):
 
 def answer_onset(comparison: Comparison) -> OnsetAnswer:
     """Over all versions of the policy that ran the task here, because a release is one of the explanations."""
-    sim, real = comparison.sim, comparison.real
-    versions = comparison.versions
-    scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
-    buckets = sides.bucket_counts(
-        comparison.connection, comparison.project_id, scope, real.window, "day", by_cell=True
-    )
-    kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
-    found, step = onset_of(kept, versions, sim.successes, sim.n, comparison.events)
+    sim, versions = comparison.sim, comparison.versions
+    found, step = onset_of(comparison.days, versions, sim.successes, sim.n, comparison.events)
     plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
-    ran = {bucket.policy_id for bucket in kept}
+    ran = {bucket.policy_id for bucket in comparison.days}
     return OnsetAnswer(
         **comparison.told(),
         verdict=found.verdict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -75,9 +75,12 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
         until = window.until or question.now
         window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
     versions = comparison.versions
-    scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
-    buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
-    kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
+    if tier == "day" and comparison.reads_days:
+        kept = comparison.days if filtered else _without_places(comparison.days)
+    else:
+        scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
+        buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
+        kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
     steps = _steps(comparison, kept, versions, by_month=False)
     if asked is None and tier == "day" and len(steps) > MOST_STEPS:
         tier, steps = "month", _steps(comparison, kept, versions, by_month=True)
@@ -92,6 +95,16 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
         events=comparison.events,
         method="wilson per step; change points by binomial models of the days",
     )
+
+
+def _without_places(days: Iterable[BucketCount]) -> list[BucketCount]:
+    """Robots and sites together: a line knows none, and its changes are not explained by them."""
+    found: dict[tuple[datetime, int, int, int], list[int]] = {}
+    for day in days:
+        total = found.setdefault((day.bucket_at, day.source_id, day.policy_id, day.task_id), [0, 0, 0, 0])
+        for place, count in enumerate((day.successes, day.failures, day.aborted, day.abandoned)):
+            total[place] += count
+    return [BucketCount(*key, None, *counts) for key, counts in found.items()]
 
 
 def _finest(window: Window, now: datetime, filtered: bool) -> Tier:

@@ -27,8 +27,9 @@ from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggest
 from gapwatch.pages.report import Report, report_headers
 from gapwatch.pages.static import Assets
 from gapwatch.pages.tables import csv_answer, deployment_table
-from gapwatch.store import timeline, vocabulary
-from gapwatch.store.timeline import EVENT_KINDS, EventRow
+from gapwatch.store import timeline
+from gapwatch.store.directory import DatedEvent
+from gapwatch.store.timeline import EVENT_KINDS, MOST_EVENTS
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")
@@ -53,7 +54,7 @@ class DeploymentPage:
     task: str
     site: str | None
     stage: str | None
-    newest: datetime | None
+    newest: datetime
     drop: DropAnswer
     # Both sides of success, whatever the metric: the ledger's ends.
     sim: SideValue
@@ -66,7 +67,7 @@ class DeploymentPage:
     trend: TrendAnswer
     contract: ContractAnswer
     onset: OnsetAnswer
-    events: list[EventRow]
+    events: tuple[DatedEvent, ...]
     mitigations: list[Mitigation]
     suggestions: list[Suggestion]
     alerts: list[AlertEntry]
@@ -128,10 +129,7 @@ class Deployment:
         window = comparison.question.window
         # Shown from where the line begins: older events explain nothing that is seen.
         first = window.since or min((step.at for step in trend.steps), default=described.described_at)
-        events = timeline.events_of(
-            visit.transaction, visit.project_id, described.id, first - timedelta(days=2), window.until
-        )
-        newest, metrics = vocabulary.about_deployment(visit.transaction, visit.project_id, described.id)
+        events = comparison.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
         page = DeploymentPage(
             slug=described.slug,
             policy=described.policy,
@@ -139,7 +137,7 @@ class Deployment:
             task=described.task,
             site=described.site,
             stage=described.stage,
-            newest=newest,
+            newest=described.last_episode_at,
             drop=drop,
             sim=side_value(comparison.sim, comparison.real),
             real=side_value(comparison.real, comparison.sim),
@@ -155,7 +153,7 @@ class Deployment:
             mitigations=measured(events, trend.steps),
             suggestions=suggestions(ledger),
             alerts=open_alerts(visit, described.slug),
-            choices=_choices(comparison, slices, asked.given, metrics),
+            choices=_choices(comparison, slices, asked.given),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             problems=asked.problems,
@@ -179,9 +177,7 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     return first if first is not None and first.contribution > 0 else None
 
 
-def _choices(
-    comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]], metrics: list[str]
-) -> Choices:
+def _choices(comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
     cells = [count.cell for count in comparison.real.cells]
     named = {
         "robot": {cell.robot for cell in cells if cell.robot} | set(given.get("robot", [])),
@@ -191,7 +187,7 @@ def _choices(
     simulators = [] if baseline is None else [(baseline.simulator, baseline.version)]
     simulators += [] if baseline is None else [(one.simulator, one.version) for one in baseline.alternatives]
     return Choices(
-        metrics=list(dict.fromkeys([*ALWAYS_METRICS, *metrics, *given.get("metric", [])])),
+        metrics=list(dict.fromkeys([*ALWAYS_METRICS, *comparison.around.metrics, *given.get("metric", [])])),
         simulators=[f"{name}@{version}" for name, version in simulators],
         robots=sorted(named["robot"]),
         sites=sorted(named["site"]),

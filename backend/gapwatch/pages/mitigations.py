@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from gapwatch.answers.ledger import LedgerAnswer
 from gapwatch.answers.trend import Step
 from gapwatch.statistics.slices import newcombe
-from gapwatch.store.timeline import EventRow
+from gapwatch.store.directory import DatedEvent
 from gapwatch.taxonomy import BY_ID
 
 # Long enough for some episodes, short enough that little else changed.
@@ -48,7 +48,7 @@ class Suggestion:
     collect: str
 
 
-def measured(events: Sequence[EventRow], steps: Sequence[Step]) -> list[Mitigation]:
+def measured(events: Sequence[DatedEvent], steps: Sequence[Step]) -> list[Mitigation]:
     return [_measure(event, steps) for event in events if event.kind == "mitigation"][::-1]
 
 
@@ -62,7 +62,7 @@ def suggestions(ledger: LedgerAnswer) -> list[Suggestion]:
     ]
 
 
-def _measure(event: EventRow, steps: Sequence[Step]) -> Mitigation:
+def _measure(event: DatedEvent, steps: Sequence[Step]) -> Mitigation:
     """The day of the event itself belongs to neither side."""
     span = timedelta(days=DAYS_AROUND)
     day = event.at.replace(hour=0, minute=0, second=0, microsecond=0)

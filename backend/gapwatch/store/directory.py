@@ -65,6 +65,7 @@ class Surroundings:
     simulators: Mapping[int, tuple[str, str]]
     pooled: Mapping[str, int]
     versions: Mapping[int, str]
+    metrics: tuple[str, ...] = ()
     events: tuple[DatedEvent, ...] = ()
 
 
@@ -77,6 +78,8 @@ SELECT p.options,
         WHERE c.project_id = p.id) AS pooled,
        (SELECT jsonb_object_agg(v.id, v.version) FROM policies v
         WHERE v.project_id = p.id AND v.name = {policy}) AS versions,
+       ARRAY(SELECT DISTINCT unnest(n.names) AS name FROM name_sets n
+             WHERE n.project_id = p.id AND n.kind = 'metric' ORDER BY name LIMIT 300) AS metrics,
        (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title)) FROM
            (SELECT kind, at, title FROM events WHERE project_id = :p
               AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
@@ -109,6 +112,7 @@ def _surroundings(row: Any) -> Surroundings:
         {int(number): (name, version) for number, (name, version) in (row["simulators"] or {}).items()},
         row["pooled"] or {},
         dict(sorted(versions.items())),
+        tuple(row["metrics"]),
         tuple(
             DatedEvent(kind, datetime.fromisoformat(at), title)
             for kind, at, title in reversed(row["events"] or [])

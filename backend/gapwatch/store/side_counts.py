@@ -25,6 +25,12 @@ Kind = Literal["metric", "signal"]
 # A sender may put something into its contract that is new in every episode; so many bodies of a side are read.
 MOST_BODIES = 20
 Values = dict[str, dict[Outcome, "ValueRollup"]]
+FAILURES = """
+    SELECT r.source_id, r.policy_id, r.task_id, r.cell_id, s.phase, s.labels, s.category, sum(r.failures)::bigint
+    FROM rollup_failures r JOIN signatures s ON s.project_id = r.project_id AND s.id = r.signature_id
+    WHERE {} GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+CONTRACTS = "SELECT source_id, contract_id, sum(episodes)::bigint FROM rollup_contracts WHERE {} GROUP BY 1, 2"
 
 
 @dataclass(frozen=True)
@@ -132,14 +138,14 @@ def failure_counts(connection: Connection, project_id: int, scope: Scope, window
 def each_failure_counts(
     connection: Connection, project_id: int, asked: Sequence[Asked]
 ) -> list[list[FailureCount]]:
-    query = """
-        SELECT r.source_id, r.policy_id, r.task_id, r.cell_id, s.phase, s.labels, s.category,
-               sum(r.failures)::bigint
-        FROM rollup_failures r JOIN signatures s ON s.project_id = r.project_id AND s.id = r.signature_id
-        WHERE {} GROUP BY 1, 2, 3, 4, 5, 6, 7
-    """
+    rows = _bucket_rows(connection, project_id, asked, FAILURES, project="r.project_id")
+    return failures_of(connection, project_id, asked, rows)
+
+
+def failures_of(
+    connection: Connection, project_id: int, asked: Sequence[Asked], rows: Sequence[Sequence[Sequence[Any]]]
+) -> list[list[FailureCount]]:
     sides: list[dict[tuple[int, int, int, CellContent | int, Signature], int]] = []
-    rows = _bucket_rows(connection, project_id, asked, query, project="r.project_id")
     for at_edges, mine in zip(each_edges(connection, project_id, asked, "failure"), rows, strict=True):
         counted: dict[tuple[int, int, int, CellContent | int, Signature], int] = {}
         for source, policy, task, cell, phase, labels, category, count in mine:
@@ -211,11 +217,13 @@ def contract_counts(connection: Connection, project_id: int, scope: Scope, windo
 def each_contract_counts(
     connection: Connection, project_id: int, asked: Sequence[Asked]
 ) -> list[list[ContractCount]]:
-    query = """
-        SELECT source_id, contract_id, sum(episodes)::bigint FROM rollup_contracts WHERE {} GROUP BY 1, 2
-    """
+    return contracts_of(connection, project_id, asked, _bucket_rows(connection, project_id, asked, CONTRACTS))
+
+
+def contracts_of(
+    connection: Connection, project_id: int, asked: Sequence[Asked], rows: Sequence[Sequence[Sequence[Any]]]
+) -> list[list[ContractCount]]:
     sides: list[dict[tuple[int, int], int]] = []
-    rows = _bucket_rows(connection, project_id, asked, query)
     for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
         counted = {(source, contract): count for source, contract, count in mine}
         for ((*_, source), _, contract), count in at_edges.contracts.items():
@@ -250,6 +258,18 @@ def _bucket_rows(
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each side, all in one query."""
     found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
+    statements, parameters = bucket_statements(project_id, asked, query, project, of)
+    if statements:
+        with driver_cursor(connection) as cursor:
+            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
+                found[row[0]].append(row[1:])
+    return found
+
+
+def bucket_statements(
+    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id", of: Of = "cell"
+) -> tuple[list[str], dict[str, Any]]:
+    """The side, then what the query says of it."""
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
     for side, (scope, window) in enumerate(asked):
@@ -261,8 +281,4 @@ def _bucket_rows(
         parameters |= {f"{name}_{side}": value for name, value in (scope.parameters() | own).items()}
         inner = query.format(f"{project} = %(project_id)s AND {clauses}")
         statements.append(f"SELECT {side}, each.* FROM ({inner}) each")  # noqa: S608 - text of ours
-    if statements:
-        with driver_cursor(connection) as cursor:
-            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
-                found[row[0]].append(row[1:])
-    return found
+    return statements, parameters

@@ -5,7 +5,7 @@ Bounded in number, so that what is read does not grow with what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from gapwatch.store.folding import driver_cursor, rows_where, sums_of
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, time_clauses
 from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
 from gapwatch.store.side_edges import numbered
-from gapwatch.store.side_series import bucket_counts
+from gapwatch.store.side_series import BucketCount, bucket_counts
 
 STRATA = 20
 
@@ -63,13 +63,14 @@ LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_name
 
 @dataclass(frozen=True)
 class FailedAsked:
-    """Which failures are meant: of `total` that match at most `most` are read."""
+    """Which failures are meant: of `total` that match at most `most` are read. `by_day`, where it is known."""
 
     scope: Scope
     window: Window
     wanted: CellFilter
     most: int
     total: int
+    by_day: Mapping[datetime, int] | None = None
 
 
 def failed_episodes(
@@ -104,10 +105,9 @@ def _weighed(rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]],
 
 def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> list[tuple[Window, float]]:
     """Stretches of whole days with about as many failures each, newest first, with their failures."""
-    by_day: dict[datetime, int] = {}
-    window = asked.window
-    for bucket in bucket_counts(connection, project_id, asked.scope, window, "day"):
-        by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + bucket.failures
+    window, by_day = asked.window, asked.by_day
+    if by_day is None:
+        by_day = failures_by_day(bucket_counts(connection, project_id, asked.scope, window, "day"))
     days = sorted((day, failures) for day, failures in by_day.items() if failures)
     enough = sum(failures for _, failures in days) / STRATA
     stretches: list[tuple[Window, float]] = []
@@ -121,6 +121,13 @@ def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> l
             stretches.append((Window(since, min(end, window.until) if window.until else end), float(held)))
             start, held = None, 0
     return stretches[::-1]
+
+
+def failures_by_day(buckets: Iterable[BucketCount]) -> dict[datetime, int]:
+    by_day: dict[datetime, int] = {}
+    for bucket in buckets:
+        by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + bucket.failures
+    return by_day
 
 
 def _failed_rows(

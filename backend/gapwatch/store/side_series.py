@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from gapwatch.store.folding import driver_cursor
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, split, time_clauses
-from gapwatch.store.side_edges import each_edges, numbered
+from gapwatch.store.side_edges import Asked, each_edges, numbered
 from gapwatch.store.side_names import cells_named
 
 # (source, policy, task, session)
@@ -69,6 +69,47 @@ def bucket_counts(
     ]
 
 
+_DAYS = {
+    "sim": """
+        SELECT {side}, bucket_at, source_id, policy_id, task_id, NULL, NULL, successes, failures, aborted,
+               abandoned
+        FROM rollup_counts WHERE project_id = %(project_id)s AND tier = 'day' AND {clauses}
+    """,
+    "real": """
+        SELECT {side}, day.bucket_at, day.source_id, day.policy_id, day.task_id, r.name, s.name, day.successes,
+               day.failures, day.aborted, day.abandoned
+        FROM (
+            SELECT bucket_at, source_id, policy_id, task_id, robot_id, site_id,
+                   sum(successes)::bigint AS successes, sum(failures)::bigint AS failures,
+                   sum(aborted)::bigint AS aborted, sum(abandoned)::bigint AS abandoned
+            FROM rollup_cells d JOIN cells c ON c.project_id = d.project_id AND c.id = d.cell_id
+            WHERE d.project_id = %(project_id)s AND tier = 'day' AND {clauses} GROUP BY 1, 2, 3, 4, 5, 6
+        ) AS day
+        LEFT JOIN robots r ON r.project_id = %(project_id)s AND r.id = day.robot_id
+        LEFT JOIN sites s ON s.project_id = %(project_id)s AND s.id = day.site_id
+    """,
+}
+
+
+def each_day_counts(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[list[BucketCount]]:
+    """The days of each side in order: real ones by robot and site, in a tenth of the rows that cells are."""
+    statements: list[str] = []
+    parameters: dict[str, Any] = {"project_id": project_id}
+    for side, (scope, window) in enumerate(asked):
+        times, own = time_clauses(window, "bucket_at")
+        times = times.replace("%(since)s", "date_trunc('day', %(since)s::timestamptz, 'UTC')")
+        clauses = numbered(scope.clauses() + times, str(side))
+        parameters |= {f"{name}_{side}": value for name, value in (scope.parameters() | own).items()}
+        statements.append(_DAYS[scope.domain].format(side=side, clauses=clauses))
+    with driver_cursor(connection) as cursor:
+        statement = sql.SQL(f"{' UNION ALL '.join(statements)} ORDER BY 1, 2")
+        rows = cursor.execute(statement, parameters).fetchall()
+    days: list[list[BucketCount]] = [[] for _ in asked]
+    for side, at, source, policy, task, robot, site, *counts in rows:
+        days[side].append(BucketCount(at, source, policy, task, Cell(robot, site, None, {}), *counts))
+    return days
+
+
 def session_counts(
     connection: Connection,
     project_id: int,
@@ -85,8 +126,18 @@ def each_session_counts(
     connection: Connection, project_id: int, asked: Sequence[tuple[Scope, Window, CellFilter]], most: int = 2000
 ) -> list[list[SessionCount]]:
     """Of several sides in one query: whole days from the rollup, or with a filter from the newest episodes."""
-    unfiltered = [(scope, window) for scope, window, wanted in asked if wanted.is_open]
-    ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered, "sitting"), strict=True))
+    statements, parameters = session_statements(project_id, asked, most)
+    rows: list[tuple[Any, ...]] = []
+    if statements:
+        with driver_cursor(connection) as cursor:
+            rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
+    return sessions_of(connection, project_id, asked, most, rows)
+
+
+def session_statements(
+    project_id: int, asked: Sequence[tuple[Scope, Window, CellFilter]], most: int
+) -> tuple[list[str], dict[str, Any]]:
+    """Rows of side, source, policy, task, session, successes, failures."""
     statements: list[str] = []
     parameters: dict[str, Any] = {}
     for side, (scope, window, wanted) in enumerate(asked):
@@ -95,16 +146,26 @@ def each_session_counts(
             statements.append(numbered(clauses, str(side)).replace("{side}", str(side)))
             own |= {"project_id": project_id, "most": most}
             parameters |= {f"{name}_{side}": value for name, value in own.items()}
+    return statements, parameters
+
+
+def sessions_of(
+    connection: Connection,
+    project_id: int,
+    asked: Sequence[tuple[Scope, Window, CellFilter]],
+    most: int,
+    rows: Iterable[Sequence[Any]],
+) -> list[list[SessionCount]]:
+    unfiltered = [(scope, window) for scope, window, wanted in asked if wanted.is_open]
+    ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered, "sitting"), strict=True))
     counted: list[dict[Sitting, list[int]]] = [{} for _ in asked]
     for side, (scope, window, wanted) in enumerate(asked):
         if wanted.is_open:
             newest_first = sorted(ends[scope, window].sessions.items(), key=lambda item: -item[0][1])
             for ((_, policy, task, source), _, session), counts in newest_first:
                 _add(counted[side], (source, policy, task, session), counts)
-    if statements:
-        with driver_cursor(connection) as cursor:
-            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
-                _add(counted[row[0]], row[1:5], row[5:])
+    for side, source, policy, task, session, *counts in rows:
+        _add(counted[side], (source, policy, task, session), counts)
     return [[SessionCount(*key, *counts) for key, counts in sums.items()][:most] for sums in counted]
 
 
@@ -118,7 +179,8 @@ def _whole_days(scope: Scope, window: Window) -> tuple[str, dict[str, Any]]:
     times, parameters = time_clauses(Window(first, last), "bucket_at")
     statement = f"""
         (SELECT {{side}}, source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
-         WHERE project_id = %(project_id)s AND {scope.clauses()}{times} ORDER BY bucket_at DESC LIMIT %(most)s)
+         WHERE project_id = %(project_id)s AND {scope.clauses()}{times}
+         ORDER BY bucket_at DESC, session, source_id LIMIT %(most)s)
     """  # noqa: S608
     return statement, parameters | scope.parameters()
 

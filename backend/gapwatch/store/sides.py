@@ -20,12 +20,14 @@ from gapwatch.store.side_counts import (
     failure_counts,
     value_rollups,
 )
+from gapwatch.store.side_page import PageRead, read_for_page
 from gapwatch.store.side_samples import (
     FailedAsked,
     FailedRow,
     PairRow,
     each_failed_episodes,
     failed_episodes,
+    failures_by_day,
     paired_episodes,
     sampled_values,
 )
@@ -33,6 +35,7 @@ from gapwatch.store.side_series import (
     BucketCount,
     SessionCount,
     bucket_counts,
+    each_day_counts,
     each_session_counts,
     session_counts,
 )
@@ -49,6 +52,7 @@ __all__ = [
     "FailureCount",
     "Kind",
     "Outcome",
+    "PageRead",
     "PairRow",
     "Scope",
     "SessionCount",
@@ -61,6 +65,7 @@ __all__ = [
     "contract_counts",
     "each_cell_counts",
     "each_contract_counts",
+    "each_day_counts",
     "each_failed_episodes",
     "each_failure_counts",
     "each_session_counts",
@@ -68,7 +73,9 @@ __all__ = [
     "each_value_rollups",
     "failed_episodes",
     "failure_counts",
+    "failures_by_day",
     "paired_episodes",
+    "read_for_page",
     "sampled_values",
     "session_counts",
     "value_rollups",

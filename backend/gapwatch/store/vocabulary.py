@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from sqlalchemy import Connection, text
 
 MOST_WORDS = 300
@@ -36,18 +34,3 @@ def words_used(connection: Connection, project_id: int) -> dict[str, dict[str, i
         if len(words) < MOST_WORDS:
             words[row.word] = row.n
     return found
-
-
-def about_deployment(
-    connection: Connection, project_id: int, deployment_id: int
-) -> tuple[datetime | None, list[str]]:
-    """When its newest episode started, and the metrics that the project knows."""
-    row = connection.execute(
-        text("""
-        SELECT (SELECT max(started_at) FROM episodes WHERE project_id = :p AND deployment_id = :d) AS newest,
-               ARRAY(SELECT DISTINCT unnest(names) AS name FROM name_sets
-                     WHERE project_id = :p AND kind = 'metric' ORDER BY name LIMIT :most) AS metrics
-        """),
-        {"p": project_id, "d": deployment_id, "most": MOST_WORDS},
-    ).one()
-    return row.newest, list(row.metrics)
