@@ -43,6 +43,8 @@ class EpisodeLinks:
             "version": page.version,
             "task": page.task,
         }
+        # A year has hundreds of days, and their links differ in two times.
+        self._of_all_time = self.real(since=None, until=None)
 
     def real(self, **more: str | None) -> str:
         given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, **more}
@@ -66,7 +68,7 @@ class EpisodeLinks:
         return self._links.to("episodes", **given)
 
     def between(self, since: datetime, until: datetime) -> str:
-        return self.real(since=_iso(since), until=_iso(until))
+        return f"{self._of_all_time}&since={_quoted(since)}&until={_quoted(until)}"
 
 
 def draw(page: DeploymentPage, links: Links) -> Figures:
@@ -97,5 +99,5 @@ def draw(page: DeploymentPage, links: Links) -> Figures:
     return Figures(drawn, heights, episodes | {"all": to.real()}, table, len(shown), groups)
 
 
-def _iso(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+def _quoted(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H%%3A%M%%3A%SZ}"
