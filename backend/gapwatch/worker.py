@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import structlog
@@ -12,6 +13,7 @@ from celery.signals import setup_logging, worker_process_init, worker_process_sh
 from gapwatch import pipeline
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import clock
+from gapwatch.alerts.confirming import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes
@@ -64,8 +66,9 @@ class Worker:
 
         @self.celery.task(name=pipeline.SEND)
         def send() -> None:
-            egress = Egress(self.settings.allow_private_targets)
-            Sender(self.database, Sealer(self.settings.server_secret()), egress).send_due()
+            egress, sealer = Egress(self.settings.allow_private_targets), Sealer(self.settings.server_secret())
+            link = partial(confirm_link, self.settings.server_secret(), self.settings.public_url)
+            Sender(self.database, sealer, egress, link).send_due()
 
         @self.celery.task(name=pipeline.KEEP_TIME)
         def keep_time() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from sqlalchemy import text
 
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import clock
+from gapwatch.alerts.confirming import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes, watch_silence
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store import alert_settings
+from gapwatch.store import addresses, alert_settings
 from gapwatch.store.database import Database
 from gapwatch.watching.channels import split_secrets
 from gapwatch.watching.match import Match
@@ -62,13 +64,27 @@ class Stage:
         config: dict[str, Any] = {"url": f"{self.receiver.url}{path}"}
         if kind == "pagerduty":
             config["routing_key"] = "R" * 32
+        return self._put_channel(kind, config, name or path, routing)
+
+    def add_mail_channel(self, mail_server: Any, *to: str, name: str = "mail", **routing: Any) -> int:
+        """Its addresses are asked and have not confirmed."""
+        config = {"to": list(to), "sender": "gapwatch@example.com", "host": "127.0.0.1", "port": mail_server.port}
+        return self._put_channel("email", config | {"security": "none"}, name, routing)
+
+    def confirm(self, address: str) -> None:
+        """What pressing the button of its page does."""
+        with self.database.transaction() as connection:
+            [one] = addresses.addresses_of(connection, 1, {"to": [address]})
+            addresses.confirm(connection, one)
+
+    def _put_channel(self, kind: Any, config: dict[str, Any], name: str, routing: dict[str, Any]) -> int:
         shown, hidden = split_secrets(kind, config)
         with self.database.transaction() as connection:
             channel_id = alert_settings.put_channel(
                 connection,
                 1,
                 channel_id=None,
-                name=name or path,
+                name=name,
                 kind=kind,
                 config=shown,
                 sealed=Sealer(SECRET).seal(hidden),
@@ -153,8 +169,9 @@ class Stage:
     def recover(self) -> None:
         self.happen(0.97, 150, seed=3)
 
-    def send(self) -> int:
-        return Sender(self.database, Sealer(SECRET), Egress(allow_private=True)).send_due()
+    def send(self, *, secret: bytes = SECRET, allow_private: bool = True) -> int:
+        link = partial(confirm_link, SECRET, LINK)
+        return Sender(self.database, Sealer(secret), Egress(allow_private=allow_private), link).send_due()
 
     def keep_time(self) -> None:
         clock.keep_time(self.database, LINK, None)

@@ -4,11 +4,8 @@ from datetime import timedelta
 
 import pytest
 from alerts.receivers import BadDay
-from alerts.stage import SECRET
 
-from gapwatch.access.sealing import Sealer
-from gapwatch.alerts.egress import Egress
-from gapwatch.alerts.outbox import Sender, pause_s
+from gapwatch.alerts.outbox import pause_s
 from gapwatch.store import alerting, outbox
 
 
@@ -173,7 +170,7 @@ def test_one_slow_channel_does_not_hold_up_another(stage):
 def test_secrets_of_another_server_secret_are_said_and_not_guessed(stage):
     stage.add_channel("/v2/enqueue", kind="pagerduty")
     stage.fall()
-    Sender(stage.database, Sealer(b"restored elsewhere"), Egress(allow_private=True)).send_due()
+    stage.send(secret=b"restored elsewhere")
     [(state, answer)] = stage.rows(
         "SELECT d.state, a.answer FROM deliveries d JOIN delivery_attempts a ON a.delivery_id = d.id"
     )
@@ -185,7 +182,7 @@ def test_secrets_of_another_server_secret_are_said_and_not_guessed(stage):
 def test_a_private_target_is_refused_without_the_setting(stage):
     stage.add_channel()
     stage.fall()
-    Sender(stage.database, Sealer(SECRET), Egress()).send_due()
+    stage.send(allow_private=False)
     assert stage.deliveries()[0][1] == "dead"
     assert stage.receiver.got == []
 

@@ -150,6 +150,29 @@ def test_a_channel_keeps_its_secret_to_itself(admin, project):
     )
 
 
+def test_a_mail_channel_waits_for_its_addresses(admin, project):
+    fields = {
+        "kind": "email",
+        "name": "on call",
+        "config_to": "anna@example.com\nben@example.com",
+        "config_sender": "gapwatch@example.com",
+        "config_host": "127.0.0.1",
+    }
+    assert "gets alerts once it has confirmed" in admin.get("/settings/channels?kind=email").text
+    page = admin.submit("/settings/channels", project.slug, **fields).text
+    assert "waiting for confirmation: anna@example.com, ben@example.com" in page
+    assert "Send the link again" in page and "Send a test" not in page
+    [entry] = admin.get("/settings/channels?format=json").json()["page"]["channels"]
+    assert (entry["waiting"], entry["is_told"]) == (["anna@example.com", "ben@example.com"], False)
+    project.rows(
+        "UPDATE mail_addresses SET confirmed_at = now() WHERE project_id = :p AND address LIKE 'anna%' RETURNING 1"
+    )
+    page = admin.get("/settings/channels").text
+    assert "waiting for confirmation: ben@example.com" in page and "Send a test" in page
+    tried = admin.submit("/settings/channels/test", project.slug, channel=str(entry["id"])).text
+    assert "test: Test from Gapwatch to the channel on call" in tried
+
+
 def test_a_silence_has_an_owner_a_reason_and_an_end(admin, project):
     fields = {"deployment": "berlin*", "reason": "gripper is being changed", "lasting": "4 hours"}
     page = admin.submit("/settings/silences", project.slug, **fields).text

@@ -73,6 +73,27 @@ def test_every_migration_goes_down_and_up_again(database):
     assert dumped_schema(database.url) == before
 
 
+def test_mail_addresses_in_use_before_they_were_asked_stay_in_use(empty_database_url):
+    database = Database(empty_database_url)
+    migrate(database, "0008")
+    with database.transaction() as connection:
+        connection.execute(text("INSERT INTO projects (slug, name) VALUES ('fleet', 'fleet')"))
+        for name, to in (("a", '{"to": ["x@example.com", "y@example.com"]}'), ("b", '{"to": ["x@example.com"]}')):
+            connection.execute(
+                text(
+                    "INSERT INTO channels (project_id, name, kind, config) VALUES (1, :n, 'email', CAST(:c AS jsonb))"
+                ),
+                {"n": name, "c": to},
+            )
+    migrate(database)
+    with database.transaction() as connection:
+        found = connection.execute(
+            text("SELECT address, confirmed_at IS NOT NULL FROM mail_addresses ORDER BY 1")
+        ).all()
+    assert [tuple(row) for row in found] == [("x@example.com", True), ("y@example.com", True)]
+    database.close()
+
+
 def test_project_is_first_in_every_key():
     for table in Base.metadata.tables.values():
         if table.name in NOT_OF_A_PROJECT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,10 +16,11 @@ from gapwatch.alerts.channels import alertmanager, apprise, email, pagerduty, sl
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store import outbox
+from gapwatch.store import addresses, outbox
+from gapwatch.store.addresses import MailAddress
 from gapwatch.store.database import Connection, Database
 from gapwatch.store.outbox import Attempt, Delivery
-from gapwatch.watching.channels import read_config
+from gapwatch.watching.channels import EmailConfig, read_config
 
 log = structlog.get_logger()
 
@@ -37,10 +39,15 @@ SEND: dict[str, Callable[[Any, Message, Egress], Attempt]] = {
 
 
 class Sender:
-    def __init__(self, database: Database, sealer: Sealer, egress: Egress) -> None:
+    """`confirm_link` makes the link with which an address says that it wants alerts."""
+
+    def __init__(
+        self, database: Database, sealer: Sealer, egress: Egress, confirm_link: Callable[[MailAddress], str]
+    ) -> None:
         self._database = database
         self._sealer = sealer
         self._egress = egress
+        self._confirm_link = confirm_link
 
     def send_due(self) -> int:
         """Send until nothing is due; how many were tried."""
@@ -57,7 +64,7 @@ class Sender:
         delivery = outbox.claim(connection)
         if delivery is None:
             return False
-        attempt = self._try(delivery)
+        attempt = self._try(connection, delivery)
         retry_in = None
         if attempt.outcome == "retry" and delivery.action != "test":
             pause = pause_s(delivery.attempts + 1, attempt.retry_after_s)
@@ -75,7 +82,7 @@ class Sender:
             )
         return True
 
-    def _try(self, delivery: Delivery) -> Attempt:
+    def _try(self, connection: Connection, delivery: Delivery) -> Attempt:
         """One attempt. Whatever goes wrong in a channel is an answer too, not an end of the sender."""
         secrets = self._sealer.open(delivery.sealed)
         if not delivery.enabled:
@@ -86,12 +93,35 @@ class Sender:
             )
         try:
             config = read_config(delivery.kind, delivery.config, secrets)  # type: ignore[arg-type]
+            if isinstance(config, EmailConfig):
+                return self._mail(connection, config, delivery)
             return SEND[delivery.kind](config, message_of(delivery), self._egress)
         except ServiceUnavailable:
             raise
         except Exception as error:
             log.exception("channel failed", delivery_id=delivery.id, kind=delivery.kind)
             return Attempt("refused", None, f"the channel failed: {type(error).__name__}", 0)
+
+    def _mail(self, connection: Connection, config: EmailConfig, delivery: Delivery) -> Attempt:
+        """To the addresses that want it; or the question whether one does."""
+        known = addresses.addresses_of(connection, delivery.project_id, delivery.config)
+        if delivery.action == "confirm":
+            wanted = delivery.content["address"]
+            asked = next((one for one in known if one.address == wanted and one.confirmed_at is None), None)
+            if asked is None:
+                return Attempt("refused", None, "the address has confirmed, or is not in the channel any more", 0)
+            message, link = message_of(delivery), self._confirm_link(asked)
+            question = email.Question(message.id, asked.address, message.project, link, message.now)
+            return email.send_question(config, question, self._egress)
+        confirmed = [one.address for one in known if one.confirmed_at is not None]
+        waiting = [address for address in config.to if address not in confirmed]
+        if not confirmed:
+            return Attempt("refused", None, f"{addresses.WAITING}: {', '.join(waiting)}", 0)
+        told = config.model_copy(update={"to": confirmed})
+        attempt = email.send(told, message_of(delivery), self._egress)
+        if waiting:
+            attempt = replace(attempt, answer=f"{attempt.answer}; {addresses.WAITING}: {', '.join(waiting)}")
+        return attempt
 
 
 def message_of(delivery: Delivery) -> Message:

@@ -18,8 +18,8 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store import alert_reading, alert_settings, outbox
-from gapwatch.store.database import Database
+from gapwatch.store import addresses, alert_reading, alert_settings
+from gapwatch.store.database import Connection, Database
 from gapwatch.watching.channels import CONFIGS, split_secrets
 from gapwatch.watching.content import test_content
 
@@ -59,21 +59,28 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
             if found is None:
                 raise NotFound("There is no channel with this id.")
             [channel] = alert_settings.channels(connection, holder.project_id, found)
-        return _channel(channel)
+            told = _channel(connection, holder.project_id, channel)
+        nudger.nudge("send")
+        return told
 
     @router.get("/channels", dependencies=[once], summary="List channels", responses=problems(*READ))
     def list_channels(holder: KeyHolder = reader) -> Any:
         """Where alerts go, without anything secret."""
         with database.transaction() as connection:
             found = alert_settings.channels(connection, holder.project_id)
-        return JSONResponse({"channels": [_channel(one) for one in found]})
+            told = [_channel(connection, holder.project_id, one) for one in found]
+        return JSONResponse({"channels": told})
 
     @router.post("/channels", status_code=201, summary="Make a channel", responses=problems(*WRITE, 409))
     def make_channel(
         wanted: Annotated[bodies.ChannelBody, Body(openapi_examples=example(bodies.CHANNEL))],
         holder: KeyHolder = admin,
     ) -> Any:
-        """With no routing set, every alert from `warning` up goes to every channel of the project."""
+        """With no routing set, every alert from `warning` up goes to every channel of the project.
+
+        Each address of a channel of kind `email` is sent a link. Until it has confirmed that it wants alerts, its
+        `state` is `waiting for confirmation` and it gets none.
+        """
         return JSONResponse(save(wanted, holder, None), 201)
 
     @router.put("/channels/{channel_id}", summary="Change a channel", responses=problems(*WRITE, 404, 409))
@@ -97,30 +104,47 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
                 raise NotFound("There is no channel with this id.")
         return Response(status_code=204)
 
+    _test_route(router, database, keyring, nudger)
+    return router
+
+
+def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger: Nudger) -> None:
+    admin = Depends(keyring.needs("admin"))
+
     @router.post("/channels/{channel_id}/test", summary="Send a test", responses=problems(*READ, 404))
     def test_channel(channel_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Any:
-        """Sends a test message and answers exactly what the other side said."""
+        """Sends a test message and answers exactly what the other side said.
+
+        A mail address that has not confirmed is sent its link again instead, at most once a minute; `sent` says
+        which of the two the answer is of, and `waiting_for_confirmation` names such addresses.
+        """
         with database.transaction() as connection:
             found = alert_settings.channels(connection, holder.project_id, channel_id)
             if not found:
                 raise NotFound("There is no channel with this id.")
-            content = test_content(found[0].name)
-            delivery_id = outbox.enqueue_test(connection, holder.project_id, channel_id, content)
+            content, config = test_content(found[0].name), found[0].config
+            deliveries = addresses.try_channel(connection, holder.project_id, channel_id, config, content)
+            known = addresses.addresses_of(connection, holder.project_id, config)
+        waiting = [one.address for one in known if one.confirmed_at is None]
+        sent = "test" if len(waiting) < len(known) or not known else "confirmation"
+        told: dict[str, Any] = {"sent": sent, "waiting_for_confirmation": waiting}
+        if not deliveries:
+            answer = "The link was sent less than a minute ago; the address has not confirmed yet."
+            nothing = {"delivery": None, "at": None, "status": None, "outcome": "waiting", "took_ms": None}
+            return JSONResponse({**told, **nothing, "answer": answer})
         nudger.nudge("send")
         until = time.monotonic() + TEST_WITHIN_S
         while time.monotonic() < until:
             with database.transaction() as connection:
-                attempt = alert_reading.attempt_of(connection, holder.project_id, delivery_id)
+                attempt = alert_reading.attempt_of(connection, holder.project_id, deliveries[0])
             if attempt is not None:
-                return JSONResponse(as_json({"delivery": delivery_id, **attempt}))
+                return JSONResponse(as_json({**told, "delivery": deliveries[0], **attempt}))
             time.sleep(0.1)
         raise ServiceUnavailable("No worker has sent the test yet; the delivery log will tell.")
 
-    return router
 
-
-def _channel(one: alert_settings.Channel) -> dict[str, Any]:
-    return {
+def _channel(connection: Connection, project_id: int, one: alert_settings.Channel) -> dict[str, Any]:
+    told = {
         "id": one.id,
         "name": one.name,
         "kind": one.kind,
@@ -129,3 +153,14 @@ def _channel(one: alert_settings.Channel) -> dict[str, Any]:
         "enabled": one.enabled,
         "created_at": as_json(one.created_at),
     }
+    if one.kind == "email":
+        told["addresses"] = [
+            {
+                "address": known.address,
+                "state": known.state,
+                "asked_at": as_json(known.asked_at),
+                "confirmed_at": as_json(known.confirmed_at),
+            }
+            for known in addresses.addresses_of(connection, project_id, one.config)
+        ]
+    return told

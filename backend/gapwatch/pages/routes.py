@@ -17,6 +17,7 @@ from gapwatch.pages.account import Account, make_project, show_projects
 from gapwatch.pages.alert import Alert
 from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
+from gapwatch.pages.confirming import Confirming
 from gapwatch.pages.deployment import Deployment
 from gapwatch.pages.door import Door
 from gapwatch.pages.episode import Episode
@@ -67,6 +68,7 @@ class PageRoutes:
         self._door = Door(database, pages, settings)
         sign_in = SignIn(self._door)
         joining = Joining(self._door, sign_in, settings.server_secret())
+        confirming = Confirming(self._door, settings.server_secret())
         account = Account(self._door, sign_in)
         keys = Keys(settings.server_secret(), settings.public_url)
         members = Members(settings.public_url)
@@ -82,6 +84,8 @@ class PageRoutes:
             Way("POST", "/set-up", "anybody", joining.set_up),
             Way("GET", "/invitation", "anybody", joining.show_invitation),
             Way("POST", "/invitation", "anybody", joining.accept_invitation),
+            Way("GET", "/confirm-address", "anybody", confirming.show),
+            Way("POST", "/confirm-address", "anybody", confirming.confirm),
             Way("POST", "/sign-out", "person", sign_in.sign_out),
             Way("GET", "/account", "person", account.show),
             Way("POST", "/account", "person", account.change_password),

@@ -10,7 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store import addresses
 from gapwatch.store.access import audit
+from gapwatch.store.outbox import REACHABLE
 from gapwatch.watching.match import Match
 from gapwatch.watching.routing import Routing, Target
 from gapwatch.watching.rules import Rule, read_params, rules_in_force
@@ -118,8 +120,15 @@ def channels(connection: Connection, project_id: int, channel_id: int | None = N
 
 
 def targets(connection: Connection, project_id: int) -> list[Target]:
-    """The channels that are in use."""
-    return [Target(one.id, one.routing) for one in channels(connection, project_id) if one.enabled]
+    """The channels that are in use and have somebody to tell."""
+    rows = connection.execute(
+        text(f"""
+        SELECT c.id, c.routing FROM channels c
+        WHERE c.project_id = :p AND c.disabled_at IS NULL AND {REACHABLE} ORDER BY c.name
+        """),  # noqa: S608
+        {"p": project_id},
+    )
+    return [Target(row.id, Routing.model_validate(row.routing)) for row in rows]
 
 
 def channel_named(connection: Connection, project_id: int, name: str) -> int | None:
@@ -175,6 +184,9 @@ def put_channel(
             """),
             {"p": project_id},
         )
+        addresses.forget_unused(connection, project_id)
+        if kind == "email" and enabled:
+            addresses.ask(connection, project_id, found, config["to"])
         action = "channel.create" if channel_id is None else "channel.change"
         audit(connection, project_id, actor, action, f"channel/{found}", name=name, kind=kind)
     return found
@@ -197,6 +209,7 @@ def disable_channel(connection: Connection, project_id: int, channel_id: int, ac
         {"p": project_id, "id": channel_id},
     )
     if done.rowcount:
+        addresses.forget_unused(connection, project_id)
         audit(connection, project_id, actor, "channel.remove", f"channel/{channel_id}")
     return bool(done.rowcount)
 

@@ -17,7 +17,13 @@ from sqlalchemy import Connection, text
 from gapwatch.watching.routing import Planned
 
 GIVE_UP_AFTER = timedelta(hours=24)
-Action = Literal["trigger", "acknowledge", "resolve", "test"]
+# Whether the channel `c` has anybody to tell: mail needs an address that has confirmed.
+REACHABLE = """
+(c.kind <> 'email' OR EXISTS (
+    SELECT 1 FROM mail_addresses a
+    WHERE a.project_id = c.project_id AND a.confirmed_at IS NOT NULL AND c.config -> 'to' ? a.address))
+"""
+Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,12 @@ def enqueue_test(connection: Connection, project_id: int, channel_id: int, conte
     return _enqueue(connection, project_id, None, channel_id, "test", content, None, "test")
 
 
+def enqueue_confirmation(connection: Connection, project_id: int, channel_id: int, address: str) -> int:
+    """Ask an address whether it wants alerts. The link is made when it is sent, and is nowhere stored."""
+    content = {"address": address, "headline": f"May alerts be sent to {address}?"}
+    return _enqueue(connection, project_id, None, channel_id, "confirm", content, None, "confirmation")
+
+
 def _enqueue(
     connection: Connection,
     project_id: int,
@@ -105,7 +117,7 @@ def _enqueue(
             INSERT INTO deliveries
                 (project_id, incident_id, channel_id, action, dedup_key, content, due_at, reason, give_up_at)
             SELECT :p, :i, :channel, :action,
-                   CASE WHEN CAST(:i AS int) IS NULL THEN 'gapwatch/' || slug || '/test'
+                   CASE WHEN CAST(:i AS int) IS NULL THEN 'gapwatch/' || slug || '/' || :action
                         ELSE 'gapwatch/' || slug || '/' || CAST(:i AS int) END,
                    CAST(:content AS jsonb), coalesce(CAST(:due AS timestamptz), now()), :reason,
                    coalesce(CAST(:due AS timestamptz), now()) + CAST(:give_up AS interval)
@@ -245,12 +257,12 @@ def _tell_another_channel(connection: Connection, delivery: Delivery) -> None:
     """A page that could not be delivered goes to the channel's fallback, or to another one that has not got it."""
     place = {"p": delivery.project_id, "i": delivery.incident_id, "c": delivery.channel_id}
     other = connection.execute(
-        text("""
-        SELECT o.id FROM channels c JOIN channels o ON o.project_id = c.project_id AND o.id <> c.id
-        WHERE c.project_id = :p AND c.id = :c AND o.disabled_at IS NULL AND NOT EXISTS (
-            SELECT 1 FROM deliveries d WHERE d.project_id = :p AND d.incident_id = :i AND d.channel_id = o.id)
-        ORDER BY (o.id = CAST(c.routing ->> 'fallback' AS int)) DESC NULLS LAST, o.id LIMIT 1
-        """),
+        text(f"""
+        SELECT c.id FROM channels failed JOIN channels c ON c.project_id = failed.project_id AND c.id <> failed.id
+        WHERE failed.project_id = :p AND failed.id = :c AND c.disabled_at IS NULL AND {REACHABLE} AND NOT EXISTS (
+            SELECT 1 FROM deliveries d WHERE d.project_id = :p AND d.incident_id = :i AND d.channel_id = c.id)
+        ORDER BY (c.id = CAST(failed.routing ->> 'fallback' AS int)) DESC NULLS LAST, c.id LIMIT 1
+        """),  # noqa: S608
         place,
     ).scalar()
     if other is not None and delivery.incident_id is not None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import smtplib
 import ssl
 import time
+from dataclasses import dataclass
+from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 
+from gapwatch.access.tokens import ADDRESS_LASTS
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, Refused
 from gapwatch.store.outbox import Attempt
@@ -17,6 +20,26 @@ OK, PERMANENT = 250, 500
 
 
 def send(config: EmailConfig, message: Message, egress: Egress) -> Attempt:
+    return _send(config, compose(config, message), egress)
+
+
+def send_question(config: EmailConfig, question: Question, egress: Egress) -> Attempt:
+    """Ask one address whether it wants alerts."""
+    return _send(config.model_copy(update={"to": [question.address]}), compose_question(config, question), egress)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether alerts of a project may be sent to an address; `id` stays the same over all tries."""
+
+    id: str
+    address: str
+    project: str
+    link: str
+    now: datetime
+
+
+def _send(config: EmailConfig, mail: EmailMessage, egress: Egress) -> Attempt:
     started = time.monotonic()
 
     def attempt(outcome: str, status: int | None, answer: str) -> Attempt:
@@ -24,7 +47,7 @@ def send(config: EmailConfig, message: Message, egress: Egress) -> Attempt:
         return Attempt(outcome, status, answer[:SHOWN_ANSWER], took_ms)  # type: ignore[arg-type]
 
     try:
-        status, answer = _exchange(config, compose(config, message), egress)
+        status, answer = _exchange(config, mail, egress)
     except Refused as error:
         return attempt("refused", None, str(error))
     except smtplib.SMTPRecipientsRefused as error:
@@ -41,20 +64,44 @@ def send(config: EmailConfig, message: Message, egress: Egress) -> Attempt:
 
 
 def compose(config: EmailConfig, message: Message) -> EmailMessage:
-    """The library refuses line breaks in headers, so that nothing in a name can add one."""
-    mail = EmailMessage()
-    mail["Subject"] = message.headline.replace("\r", " ").replace("\n", " ")
-    mail["From"] = config.sender
-    mail["To"] = ", ".join(config.to)
-    mail["Date"] = format_datetime(message.now)
-    domain = config.sender.rpartition("@")[2]
-    mail["Message-ID"] = f"<{message.id}@{domain}>"
-    thread = f"<{message.dedup_key.replace('/', '.')}@{domain}>"
+    mail = _headed(config, config.to, message.headline, message.id, message.now)
+    thread = f"<{message.dedup_key.replace('/', '.')}@{_domain(config)}>"
     mail["References"] = thread
     mail["In-Reply-To"] = thread
-    mail["Auto-Submitted"] = "auto-generated"
     mail.set_content("\n".join([message.headline, "", *message.lines(), "", message.link]))
     return mail
+
+
+def compose_question(config: EmailConfig, question: Question) -> EmailMessage:
+    subject = f"May Gapwatch send alerts of {question.project} to you?"
+    mail = _headed(config, [question.address], subject, question.id, question.now)
+    lines = [
+        f"Somebody wants alerts of the project {question.project} to be sent to {question.address}.",
+        "Until you agree, none are.",
+        f"To agree, open this page within {ADDRESS_LASTS.days} days and press its button:",
+        "",
+        question.link,
+        "",
+        "If this is not for you, do nothing.",
+    ]
+    mail.set_content("\n".join(lines))
+    return mail
+
+
+def _headed(config: EmailConfig, to: list[str], subject: str, mail_id: str, now: datetime) -> EmailMessage:
+    """The library refuses line breaks in headers, so that nothing in a name can add one."""
+    mail = EmailMessage()
+    mail["Subject"] = subject.replace("\r", " ").replace("\n", " ")
+    mail["From"] = config.sender
+    mail["To"] = ", ".join(to)
+    mail["Date"] = format_datetime(now)
+    mail["Message-ID"] = f"<{mail_id}@{_domain(config)}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    return mail
+
+
+def _domain(config: EmailConfig) -> str:
+    return config.sender.rpartition("@")[2]
 
 
 def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[int, str]:

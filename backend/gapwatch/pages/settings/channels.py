@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.sealing import Sealer
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import alert_reading, alert_settings, outbox
+from gapwatch.store import addresses, alert_reading, alert_settings
 from gapwatch.watching.channels import CONFIGS, SECRET, Kind, split_secrets
 from gapwatch.watching.content import test_content
 from gapwatch.watching.routing import Routing
@@ -59,6 +59,9 @@ class ChannelEntry:
     config: dict[str, Any]
     routing: dict[str, Any]
     created_at: datetime
+    # Mail addresses that get nothing because they have not said that they want it; and whether any address has.
+    waiting: list[str]
+    is_told: bool
 
 
 @dataclass(frozen=True)
@@ -111,15 +114,20 @@ class Channels:
             enabled=True,
             actor=visit.actor,
         )
+        self._nudge("send")
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
 
     def test(self, visit: Visit) -> Response:
-        """Put a test into the outbox; what the other side said appears in the log below within seconds."""
+        """Put a test into the outbox, or the question to an address that has not confirmed.
+
+        What the other side said appears in the log below within seconds.
+        """
         number = visit.form.number("channel")
         found = alert_settings.channels(visit.transaction, visit.project_id, number) if number else []
         if not found:
             raise NotFound("There is no such channel.")
-        outbox.enqueue_test(visit.transaction, visit.project_id, number, test_content(found[0].name))
+        content = test_content(found[0].name)
+        addresses.try_channel(visit.transaction, visit.project_id, number, found[0].config, content)
         self._nudge("send")
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
 
@@ -133,14 +141,7 @@ class Channels:
         found = alert_settings.channels(visit.transaction, visit.project_id)
         page = ChannelsPage(
             channels=[
-                ChannelEntry(
-                    one.id,
-                    one.name,
-                    one.kind,
-                    dict(one.config),
-                    one.routing.model_dump(mode="json", exclude_none=True),
-                    one.created_at,
-                )
+                _entry(one, addresses.addresses_of(visit.transaction, visit.project_id, one.config))
                 for one in found
                 if one.enabled
             ],
@@ -160,6 +161,20 @@ class Channels:
             problem=problem,
         )
         return View("settings_channels.html", page, 422 if problem else 200)
+
+
+def _entry(one: alert_settings.Channel, known: list[addresses.MailAddress]) -> ChannelEntry:
+    waiting = [address.address for address in known if address.confirmed_at is None]
+    return ChannelEntry(
+        one.id,
+        one.name,
+        one.kind,
+        dict(one.config),
+        one.routing.model_dump(mode="json", exclude_none=True),
+        one.created_at,
+        waiting,
+        is_told=not known or len(waiting) < len(known),
+    )
 
 
 def _fields(kind: str) -> list[FieldEntry]:

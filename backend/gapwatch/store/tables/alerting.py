@@ -48,6 +48,21 @@ class Channel(Base):
     routing: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
 
 
+class MailAddress(Base):
+    """An address of mail channels: asked whether it wants alerts, and told of none before it has confirmed."""
+
+    __tablename__ = "mail_addresses"
+    __table_args__ = (Index(None, "project_id", "address", unique=True),)
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    address: Mapped[Word]
+    # Its link is signed over this time, so that asking again makes the link before it worthless.
+    asked_at: Mapped[Time | None]
+    confirmed_at: Mapped[Time | None]
+    created_at: Mapped[CreatedAt]
+
+
 class Rule(Base):
     """A rule of a project. One that bears the name of a default rule stands in its place."""
 
@@ -166,12 +181,14 @@ class AlertTransition(Base):
 
 
 class Delivery(Base):
-    """The outbox: written with the transition, marked sent only after it was sent. A test has no incident."""
+    """The outbox: written with the transition, marked sent only after it was sent. A test has no incident, nor has
+    the question whether an address wants alerts.
+    """
 
     __tablename__ = "deliveries"
     __table_args__ = (
         one_of("state", *DELIVERY_STATES),
-        one_of("action", "trigger", "acknowledge", "resolve", "test"),
+        one_of("action", "trigger", "acknowledge", "resolve", "test", "confirm"),
         ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
         ForeignKeyConstraint(["project_id", "channel_id"], ["channels.project_id", "channels.id"]),
         Index(None, "due_at", postgresql_where=text("state = 'due'")),

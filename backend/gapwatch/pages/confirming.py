@@ -1,0 +1,64 @@
+"""`/confirm-address`: a mail address says that it wants alerts, by a button, because mail filters follow links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapwatch.access.tokens import address_of_token, is_address_token
+from gapwatch.errors import NotFound
+from gapwatch.pages.door import Door
+from gapwatch.pages.forms import Form
+from gapwatch.store import access, addresses
+
+OVER = (
+    "This link is over, was replaced by a newer one, or was never made. "
+    "Who set the channel can send a new one under Settings, Channels."
+)
+
+
+@dataclass(frozen=True)
+class ConfirmPage:
+    token: str
+    address: str
+    project: str
+    is_confirmed: bool
+
+
+class Confirming:
+    def __init__(self, door: Door, server_secret: bytes) -> None:
+        self._door = door
+        self._server_secret = server_secret
+
+    def show(self, request: Request, _: Form) -> Response:
+        token = request.query_params.get("token", "")
+        with self._door.database.transaction() as transaction:
+            found = self._asked(transaction, token)
+        return self._page(token, found, is_confirmed=found.confirmed_at is not None)
+
+    def confirm(self, _: Request, form: Form) -> Response:
+        token = form.one("token")
+        with self._door.database.transaction() as transaction:
+            found = self._asked(transaction, token)
+            if found.confirmed_at is None:
+                addresses.confirm(transaction, found)
+        return self._page(token, found, is_confirmed=True)
+
+    def _asked(self, transaction: access.Transaction, token: str) -> addresses.MailAddress:
+        place = address_of_token(token)
+        found = None if place is None else addresses.find_address(transaction, *place)
+        now = datetime.now(UTC)
+        if (
+            found is None
+            or found.asked_at is None
+            or not is_address_token(self._server_secret, token, found.asked_at, now)
+        ):
+            raise NotFound(OVER)
+        return found
+
+    def _page(self, token: str, found: addresses.MailAddress, *, is_confirmed: bool) -> Response:
+        page = ConfirmPage(token, found.address, found.project, is_confirmed)
+        return self._door.pages.render("confirm_address.html", page=page)
