@@ -212,7 +212,7 @@ def draw(browser: httpx.Client, report: Report, level: int) -> None:
             page = context.new_page()
             for kept in ("cold", "warm"):
                 page.goto(deployment_address(3 * number))
-                page.wait_for_function("window.firstChart !== undefined")
+                page.wait_for_selector("[data-chart][data-state=drawn]")
                 took = page.evaluate("window.firstChart")
                 report.add(f"first chart, {kept}, {level:,} stored", took, "ms")
             context.close()
