@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -95,19 +96,36 @@ def postgres(tmp_path_factory) -> Iterator[embedded.Server]:
     run_dir.rmdir()
 
 
-@pytest.fixture
-def empty_database_url(postgres: embedded.Server) -> Iterator[str]:
+@contextmanager
+def own_database(postgres: embedded.Server, template: str = "template1") -> Iterator[str]:
     name = f"test_{next(COUNTER)}"
     with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         yield postgres.url.replace("/gapwatch?", f"/{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
-def database(empty_database_url: str) -> Iterator[Database]:
-    """A database of the test's own, with the schema of this release."""
-    database = Database(empty_database_url)
+def empty_database_url(postgres: embedded.Server) -> Iterator[str]:
+    with own_database(postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: embedded.Server) -> str:
+    """The name of a database with the schema of this release, to copy: that takes a third of the time to migrate."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE migrated")
+    database = Database(postgres.url.replace("/gapwatch?", "/migrated?"))
     migrate(database)
-    yield database
     database.close()
+    return "migrated"
+
+
+@pytest.fixture
+def database(postgres: embedded.Server, migrated: str) -> Iterator[Database]:
+    """A database of the test's own, with the schema of this release."""
+    with own_database(postgres, migrated) as url:
+        database = Database(url)
+        yield database
+        database.close()

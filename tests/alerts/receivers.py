@@ -17,6 +17,9 @@ from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+# How often a server looks whether it shall stop; every test waits for that.
+STOPS_WITHIN_S = 0.01
+
 
 @dataclass
 class Got:
@@ -93,7 +96,7 @@ class Receiver:
         self.server.daemon_threads = True
         # A client that goes away in the middle is part of the play.
         self.server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(STOPS_WITHIN_S,), daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -201,7 +204,7 @@ class MailServer:
 
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(STOPS_WITHIN_S,), daemon=True).start()
 
     @property
     def port(self) -> int:

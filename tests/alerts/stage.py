@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -38,19 +38,15 @@ class Stage:
     numbers: Any = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        self.run("INSERT INTO projects (slug, name) VALUES ('fleet', 'fleet')")
         self.run(
-            "INSERT INTO policies (project_id, name, version) VALUES (1, 'bin-pick', '1.4.0'), (1, 'bin-pick', '1.5.0')"
+            "INSERT INTO projects (slug, name) VALUES ('fleet', 'fleet');"
+            "INSERT INTO policies (project_id, name, version) VALUES (1, 'bin-pick', '1.4.0'), (1, 'bin-pick', '1.5.0');"
+            "INSERT INTO tasks (project_id, name) VALUES (1, 'pick-mug');"
+            "INSERT INTO sites (project_id, name) VALUES (1, 'berlin');"
+            "INSERT INTO robots (project_id, name) VALUES (1, 'ur5e-1'), (1, 'ur5e-2');"
+            "INSERT INTO deployments (project_id, slug, policy_id, task_id, site_id, stage, described_at)"
+            " SELECT 1, slug, 1, 1, 1, 'full', now() FROM unnest(ARRAY['berlin-line-3', 'oslo-1']) slug"
         )
-        self.run("INSERT INTO tasks (project_id, name) VALUES (1, 'pick-mug')")
-        self.run("INSERT INTO sites (project_id, name) VALUES (1, 'berlin')")
-        self.run("INSERT INTO robots (project_id, name) VALUES (1, 'ur5e-1'), (1, 'ur5e-2')")
-        for slug in ("berlin-line-3", "oslo-1"):
-            self.run(
-                "INSERT INTO deployments (project_id, slug, policy_id, task_id, site_id, stage, described_at)"
-                " VALUES (1, :slug, 1, 1, 1, 'full', now())",
-                slug=slug,
-            )
 
     def run(self, statement: str, **parameters: Any) -> None:
         with self.database.transaction() as connection:
@@ -106,15 +102,16 @@ class Stage:
         channels=(),
         **params,
     ):
-        rule = Rule(name, kind, PARAMS[kind](**params), severity, Match(), channels, dry_run, enabled)
+        self._put_rules([Rule(name, kind, PARAMS[kind](**params), severity, Match(), channels, dry_run, enabled)])
+
+    def _put_rules(self, rules: list[Rule]) -> None:
         with self.database.transaction() as connection:
-            alert_settings.put_rule(connection, 1, rule, "test")
+            for rule in rules:
+                alert_settings.put_rule(connection, 1, rule, "test")
 
     def only(self, name: str, kind: str, severity: str = "warning", **more: Any) -> None:
         """This rule and no default one."""
-        for rule in DEFAULT_RULES:
-            if rule.name != name:
-                self.put_rule(rule.name, rule.kind, rule.severity, enabled=False)
+        self._put_rules([replace(rule, enabled=False) for rule in DEFAULT_RULES if rule.name != name])
         self.put_rule(name, kind, severity, **more)
 
     def accept(
@@ -122,12 +119,11 @@ class Stage:
     ) -> None:
         """One accepted batch, as ingest leaves it: episodes and their work row in one transaction."""
         with self.database.transaction() as connection:
-            ids = []
+            rows: list[dict[str, Any]] = []
             for success in outcomes:
                 number = next(self.numbers)
-                ids.append(f"e{number:06}")
-                values = {
-                    "id": ids[-1],
+                row = {
+                    "id": f"e{number:06}",
                     "at": at or START + timedelta(minutes=number),
                     "d": deployment,
                     "outcome": "success" if success else "failure",
@@ -138,16 +134,18 @@ class Stage:
                     "interventions": None,
                     "reward": None,
                     "session": None,
-                } | columns
-                connection.execute(
-                    text(
-                        "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
-                        " outcome, content_hash, robot_id, stage, violations, interventions, reward, session)"
-                        " VALUES (1, :id, :at, :policy_id, 1, :d, 'real', :outcome, '', :robot_id, :stage, :violations,"
-                        " :interventions, :reward, :session)"
-                    ),
-                    values,
-                )
+                }
+                rows.append(row | columns)
+            connection.execute(
+                text(
+                    "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
+                    " outcome, content_hash, robot_id, stage, violations, interventions, reward, session)"
+                    " VALUES (1, :id, :at, :policy_id, 1, :d, 'real', :outcome, '', :robot_id, :stage, :violations,"
+                    " :interventions, :reward, :session)"
+                ),
+                rows,
+            )
+            ids = [row["id"] for row in rows]
             connection.execute(
                 text("INSERT INTO work (project_id, kind, episode_ids) VALUES (1, 'fold', :ids)"), {"ids": ids}
             )
