@@ -210,3 +210,9 @@ def test_secrets_at_rest_are_unreadable_without_the_server_secret():
 def test_every_message_is_json_whatever_it_holds():
     body = alertmanager.body(message(deployment="x\u2028\x00", site=None))
     assert json.loads(body)
+
+
+@pytest.mark.parametrize("url", ["mailto://me:pass@example.com", "MailTos://me:pass@example.com"])
+def test_apprise_sends_no_mail_past_the_confirmation_of_addresses(url):
+    with pytest.raises(ValidationError, match="kind email"):
+        AppriseConfig(urls=[url])

@@ -30,6 +30,13 @@ def _address(address: str) -> str:
     return address
 
 
+def _not_mail(url: str) -> str:
+    """Mail goes through the channel that asks its addresses first."""
+    if url.lower().startswith(("mailto:", "mailtos:")):
+        raise ValueError("must not be a mail address: make a channel of kind email, which asks its addresses first")
+    return url
+
+
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x20\x7f]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Url = Annotated[Line, AfterValidator(_http)]
@@ -72,7 +79,7 @@ class AlertmanagerConfig(Config):
 
 
 class AppriseConfig(Config):
-    urls: Annotated[list[Line], Field(min_length=1, max_length=20)]
+    urls: Annotated[list[Annotated[Line, AfterValidator(_not_mail)]], Field(min_length=1, max_length=20)]
 
 
 CONFIGS: dict[Kind, type[Config]] = {
