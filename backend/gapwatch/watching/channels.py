@@ -33,7 +33,9 @@ def _address(address: str) -> str:
 def _not_mail(url: str) -> str:
     """Mail goes through the channel that asks its addresses first."""
     if url.lower().startswith(("mailto:", "mailtos:")):
-        raise ValueError("must not be a mail address: make a channel of kind email, which asks its addresses first")
+        raise ValueError(
+            "must not be a mail address: make a channel of kind email, which asks its addresses first"
+        )
     return url
 
 
