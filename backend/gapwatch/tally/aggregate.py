@@ -150,7 +150,7 @@ def _count_values(sums: Sums, columns: Any, scopes: Sequence[Scope], days: Seque
 class _KeptLevels:
     """The conditions of each row as the number of its levels, without those that are left out of cells.
 
-    Rows are numbered by distinct contents, found a column at a time: of twenty thousand rows a few hundred differ.
+    Rows are numbered by distinct contents, found a column at a time: many rows share theirs.
     """
 
     def __init__(self, columns: Any, names: Names) -> None:
