@@ -19,7 +19,7 @@ log = structlog.get_logger()
 # memory sets the bound.
 CLAIM_AT_MOST = 400
 EPISODES_AT_MOST = 40_000
-# Days of sources whose sums are in memory together; forty thousand took 840 MB.
+# Days of sources whose sums are in memory together; twelve thousand took 840 MB.
 GROUPS_AT_MOST = 5_000
 
 
