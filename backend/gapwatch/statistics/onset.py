@@ -93,7 +93,9 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     days = sorted((d for d in days if d.n > 0), key=lambda d: (d.day, d.version, d.site, d.robot))
     n_real, dates = sum(d.n for d in days), sorted({d.day for d in days})
     if n_real < FEWEST_EPISODES or len(dates) < FEWEST_DAYS or n_sim == 0:
-        return Onset("too few episodes", f"{n_real} real episodes on {len(dates)} days, {n_sim} in sim.", n_real)
+        days_word = "day" if len(dates) == 1 else "days"
+        reason = f"{n_real} real episodes on {len(dates)} {days_word}, {n_sim} in sim."
+        return Onset("too few episodes", reason, n_real)
     rows = _Rows(days)
     price = max(log(n_real), LEAST_PRICE)
     slope, (step_days, step), (releases, release) = rows.slope(), rows.steps(), rows.releases(events)
