@@ -21,11 +21,14 @@ from gapwatch.store import copy_format as pg
 _AT_A_TIME = 128 * 1024
 _TEXT_ARRAY_OID, _INT4_OID = 1009, 23
 _PROBE_NAME = b"known_episodes"
+# Id by id: on a table without statistics the planner would compare all of a project's rows with a list of them.
 _PROBE = b"""
-SELECT id, content_hash, false FROM episodes WHERE project_id = $1 AND id = ANY($2)
+SELECT e.id, e.content_hash, false FROM unnest($2) AS sent (id) CROSS JOIN LATERAL (
+    SELECT id, content_hash FROM episodes WHERE project_id = $1 AND id = sent.id OFFSET 0) AS e
 UNION ALL
-SELECT id, content_hash, true FROM episode_revisions
-WHERE project_id = $1 AND id = ANY($2) AND ended_by = 'deletion'
+SELECT r.id, r.content_hash, true FROM unnest($2) AS sent (id) CROSS JOIN LATERAL (
+    SELECT id, content_hash FROM episode_revisions
+    WHERE project_id = $1 AND id = sent.id AND ended_by = 'deletion' OFFSET 0) AS r
 """
 
 
