@@ -18,6 +18,8 @@ log = structlog.get_logger()
 
 # An extension of ASGI that our protocol offers: status, lines of the head and body, written at once.
 WHOLE_ANSWER = "gapwatch.whole_answer"
+# Another: the body, if all of it has come already. Small ones arrive with their head.
+WHOLE_BODY = "gapwatch.whole_body"
 
 _encode = msgspec.json.Encoder().encode
 

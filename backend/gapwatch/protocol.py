@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from gapwatch.direct import WHOLE_ANSWER
+from gapwatch.direct import WHOLE_ANSWER, WHOLE_BODY
 from gapwatch.errors import problem
 
 HEAD_WITHIN_S = 15.0
@@ -95,7 +95,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        cycle.scope["extensions"] = {WHOLE_ANSWER: partial(_write_answer, cycle)}  # type: ignore[dict-item]
+        cycle.scope["extensions"] = {
+            WHOLE_ANSWER: partial(_write_answer, cycle),  # type: ignore[dict-item]
+            WHOLE_BODY: partial(_take_body, cycle),  # type: ignore[dict-item]
+        }
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -128,6 +131,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _take_body(cycle: RequestResponseCycle) -> bytes | None:
+    """What the cycle's `receive` gives, without waiting: the body, or None while some of it is to come."""
+    if cycle.more_body or cycle.disconnected:
+        return None
+    cycle.flow.resume_reading()
+    body, cycle.body = bytes(cycle.body), bytearray()
+    cycle.message_event.clear()
+    return body
 
 
 async def _write_answer(cycle: RequestResponseCycle, status: int, head: bytes, body: bytes) -> None:
