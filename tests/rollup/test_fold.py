@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from gapwatch.rollup import add, fold
+from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
 from gapwatch.store import rollups
@@ -157,7 +157,7 @@ def test_a_deletion_that_is_folded_before_its_episode_leaves_no_rows(project):
     row = ("real", 1, 1, 1, "month", 1788220800, 0)
     with project.database.transaction() as connection:
         for count in (-1, 1):
-            rollups.add_counts(connection, project.id, "rollup_contracts", [(*row, count)])
+            rollups.add_counts(connection, project.id, "rollup_contracts", [(*row, count)]).settle()
     assert project.value("SELECT count(*) FROM rollup_contracts WHERE project_id = :p") == 0
 
 
@@ -203,7 +203,7 @@ def test_two_workers_at_once_count_each_episode_once(database):
 
 def test_a_condition_that_names_each_episode_is_left_out_of_the_cells(project):
     records = [
-        varied(n, conditions={"scene": f"scene-{n}", "lighting": "dim"}) for n in range(add.MOST_LEVELS + 10)
+        varied(n, conditions={"scene": f"scene-{n}", "lighting": "dim"}) for n in range(pooling.MOST_LEVELS + 10)
     ]
     with project.client() as client:
         client.post("/episodes/batch", json=records[:40])
@@ -219,7 +219,7 @@ def test_a_condition_that_names_each_episode_is_left_out_of_the_cells(project):
 
 
 def test_too_many_cells_are_pooled_by_the_condition_with_most_levels(database, monkeypatch):
-    monkeypatch.setattr(add, "MOST_CELLS", 12)
+    monkeypatch.setattr(pooling, "MOST_CELLS", 12)
     put_rows(database, 60, conditions=lambda n: {"a": str(n % 4), "b": str(n % 5), "c": str(n % 3)})
     fold_due_work(database)
     done = verify_project(database, 1, "p")
@@ -228,6 +228,21 @@ def test_too_many_cells_are_pooled_by_the_condition_with_most_levels(database, m
         names = connection.exec_driver_sql("SELECT name FROM pooled_conditions").scalars().all()
         assert connection.exec_driver_sql("SELECT count(DISTINCT cell_id) FROM rollup_cells").scalar_one() == 12
     assert names == ["b"]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 3, 400])
+def test_pooling_is_the_same_in_one_step_and_in_many(database, monkeypatch, rows_at_once):
+    monkeypatch.setattr(pooling, "MOST_CELLS", 12)
+    monkeypatch.setattr(pooling, "MOST_LEVELS", 8)
+    monkeypatch.setattr(fold, "CLAIM_AT_MOST", rows_at_once)
+    put_rows(database, 60, lambda n: {"a": str(n % 4), "b": str(n % 5), "c": str(n % 3), "d": str(n % 9)})
+    fold_due_work(database)
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (60, 0), done.examples
+    with database.transaction() as connection:
+        names = connection.exec_driver_sql("SELECT name FROM pooled_conditions ORDER BY 1").scalars().all()
+        cells = connection.exec_driver_sql("SELECT count(DISTINCT cell_id) FROM rollup_cells").scalar_one()
+    assert (names, cells) == (["b", "d"], 12)
 
 
 @pytest.mark.parametrize("count", [1, 50])

@@ -1,59 +1,49 @@
-"""Sums into the stored rollups, and pooling a condition whose levels make too many cells."""
+"""Episodes into the stored rollups."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from gapwatch.rollup.pooling import pool_new, pool_stored
 from gapwatch.store import cells, rollups
 from gapwatch.store.database import Connection
-from gapwatch.tally.sums import Sums
+from gapwatch.tally.aggregate import Episodes
+from gapwatch.tally.sums import Values
 from gapwatch.tally.tiers import count_rows, value_rows
 from gapwatch.tally.values import NamedValues, add_values, pack_values, unpack_values
 
-# A condition with more levels than this tells episodes apart instead of describing them; and a policy version with
-# more cells in one task than this would be answered from as many rows as it has episodes.
-MOST_LEVELS = 50
-MOST_CELLS = 2000
 # Rows of moments and sketches that are in memory together.
 VALUES_AT_ONCE = 1000
 
 
-def add_sums(connection: Connection, project_id: int, sums: Sums) -> None:
+def add_episodes(connection: Connection, project_id: int, episodes: Episodes) -> None:
     """Every table in one fixed order. The project is locked by the caller."""
+    sums = episodes.counted()
+    pool_new(connection, project_id, sums)
     tables = count_rows(sums)
     numbers = cells.intern_cells(connection, project_id, {key[6] for key in tables["rollup_cells"]})
     said = cells.intern_signatures(connection, project_id, {key[7] for key in tables["rollup_failures"]})
-    new_cells: set[tuple[int, int]] = set()
-    for table, found in tables.items():
-        rows: list[tuple[Any, ...]] = []
-        for key, counts in found.items():
-            if table == "rollup_cells":
-                rows.append((*key[:6], numbers[key[6]], *counts))
-            elif table == "rollup_failures":
-                rows.append((*key[:6], numbers[key[6]], said[key[7]], *counts))
-            else:
-                rows.append((*key, *counts))
-        fresh = rollups.add_counts(connection, project_id, table, rows)
-        if table == "rollup_cells":
-            new_cells = fresh
-    _add_values(connection, project_id, sums)
+    numbered: dict[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]] = {
+        "rollup_cells": lambda key: (*key[:6], numbers[key[6]]),
+        "rollup_failures": lambda key: (*key[:6], numbers[key[6]], said[key[7]]),
+    }
+    # Postgres adds the counts while we are measuring.
+    with rollups.without_waiting(connection):
+        added = {}
+        for table, found in tables.items():
+            key_of = numbered.get(table, tuple)
+            rows = [(*key_of(key), *counts) for key, counts in found.items()]
+            added[table] = rollups.add_counts(connection, project_id, table, rows)
+        _add_values(connection, project_id, episodes.measured())
+        new_cells = {table: counts.settle() for table, counts in added.items()}["rollup_cells"]
     for policy_id, task_id in sorted(new_cells):
-        pool_conditions(connection, project_id, policy_id, task_id)
+        pool_stored(connection, project_id, policy_id, task_id)
 
 
-def pool_conditions(connection: Connection, project_id: int, policy_id: int, task_id: int) -> None:
-    """Leave out of the cells what has too many levels; then, while there are too many cells, what has most."""
-    while True:
-        total, levels = cells.condition_levels(connection, project_id, policy_id, task_id)
-        most = max(levels, key=lambda name: (levels[name], name), default=None)
-        if most is None or (levels[most] <= MOST_LEVELS and total <= MOST_CELLS):
-            return
-        cells.pool_condition(connection, project_id, policy_id, task_id, most, levels[most])
-
-
-def _add_values(connection: Connection, project_id: int, sums: Sums) -> None:
+def _add_values(connection: Connection, project_id: int, values: Values) -> None:
     rows: dict[tuple[Any, ...], NamedValues] = {}
-    for more in value_rows(sums):
+    for more in value_rows(values):
         rows |= more
         if len(rows) >= VALUES_AT_ONCE:
             _add_value_rows(connection, project_id, rows)

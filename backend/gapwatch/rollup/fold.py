@@ -8,9 +8,10 @@ from typing import Any
 import structlog
 
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.rollup.add import add_sums
+from gapwatch.rollup.add import add_episodes
 from gapwatch.store import folding, live, work
 from gapwatch.store.database import Connection, Database
+from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.sums import DAY_S
 
 log = structlog.get_logger()
@@ -59,7 +60,8 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
         for part in _parts(folding.claimed_rows(connection, project_id, mine)):
-            add_sums(connection, project_id, folding.sums_of(connection, project_id, part))
+            names = folding.names_in(connection, project_id, part)
+            add_episodes(connection, project_id, Episodes(part, names))
     if claims:
         work.finish(connection, claims)
         live.count_folds(connection, by_project)

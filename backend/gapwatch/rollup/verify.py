@@ -34,7 +34,7 @@ def verify_project(database: Database, project_id: int, slug: str) -> Verified:
         computed: dict[str, dict[Any, Any]] = dict(count_rows(expected))
         computed["rollup_values"] = {
             key: body
-            for rows in value_rows(expected)
+            for rows in value_rows(expected.values)
             for key, values in rows.items()
             if (body := pack_values(values)) is not None
         }

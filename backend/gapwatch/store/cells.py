@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.array_text import array_text
 from gapwatch.store.folding import driver_cursor
+from gapwatch.tally.sums import CellContent, without
 
 Keys = tuple[tuple[str, str], ...]
 
@@ -83,50 +84,48 @@ def _intern(
     return {content: known[row[0]] for content, row in rows.items()}
 
 
-def condition_levels(
-    connection: Connection, project_id: int, policy_id: int, task_id: int
-) -> tuple[int, dict[str, int]]:
-    """How many cells a policy version's task has, and how many levels each condition has among them."""
-    levels: dict[str, set[str]] = {}
+def cell_contents(connection: Connection, project_id: int, policy_id: int, task_id: int) -> set[CellContent]:
+    """The cells in which a policy version's task was counted."""
     with driver_cursor(connection) as cursor:
-        found = cursor.execute(_LEVELS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
-    for (each,) in found:
-        for name, level in msgspec.json.decode(each).items():
-            levels.setdefault(name, set()).add(level)
-    return len(found), {name: len(different) for name, different in levels.items()}
+        found = cursor.execute(_CONTENTS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
+    return {
+        (robot, site, stage, tuple(sorted(msgspec.json.decode(levels).items())))
+        for robot, site, stage, levels in found
+    }
 
 
-_LEVELS = """
-SELECT levels::text FROM cells WHERE project_id = %(p)s AND id IN (
-    SELECT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
-    AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month')
+_CONTENTS = """
+SELECT robot_id, site_id, stage, levels::text FROM cells WHERE project_id = %(p)s AND id = ANY(ARRAY(
+    SELECT DISTINCT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
+    AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month'))
 """
 
 
-def pool_condition(
-    connection: Connection, project_id: int, policy_id: int, task_id: int, name: str, levels: int
-) -> None:
-    """Leave a condition out of the cells of a policy version's task; counts of cells that become one are added."""
+def pool(connection: Connection, project_id: int, policy_id: int, task_id: int, levels: Mapping[str, int]) -> None:
+    """Leave conditions (with how many levels they have) out of the cells of a policy version's task; counts of
+    cells that become one are added."""
     place = {"p": project_id, "policy": policy_id, "task": task_id}
     connection.execute(
         text(
             "INSERT INTO pooled_conditions (project_id, policy_id, task_id, name, levels)"
             " VALUES (:p, :policy, :task, :name, :levels)"
         ),
-        place | {"name": name, "levels": levels},
+        [place | {"name": name, "levels": count} for name, count in sorted(levels.items())],
     )
     found = connection.execute(
         text(
             "SELECT c.id, c.robot_id, c.site_id, c.stage, c.levels FROM cells c"  # noqa: S608
-            " WHERE c.project_id = :p AND c.levels ? :name AND c.id IN"
+            " WHERE c.project_id = :p AND c.levels ?| :names AND c.id IN"
             f" (SELECT cell_id FROM rollup_cells WHERE {_PLACE})"
         ),
-        place | {"name": name},
+        place | {"names": list(levels)},
     )
-    merged = {}
-    for row in found:
-        rest = tuple(sorted((key, level) for key, level in row.levels.items() if key != name))
-        merged[row.id] = (row.robot_id, row.site_id, row.stage, rest)
+    merged = {
+        row.id: without(levels, (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items()))))
+        for row in found
+    }
+    if not merged:
+        return
     numbers = intern_cells(connection, project_id, set(merged.values()))
     moved = place | {
         "old": array_text(merged, "int"),

@@ -14,13 +14,14 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.array_text import array_text
 from gapwatch.store.work import Claim
-from gapwatch.tally.aggregate import Names, aggregate
+from gapwatch.tally.aggregate import aggregate
+from gapwatch.tally.rows import Names
 from gapwatch.tally.sums import Sums
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
 
-# In the order of `aggregate.Row` without the sign: name, expression over `e`, type.
+# In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
 _READ = (
     ("domain", "e.domain", "text"),
     ("policy_id", "e.policy_id", "int"),
@@ -47,6 +48,7 @@ _READ = (
     ("metrics", "array_send(e.metrics)", "bytea"),
 )
 _COLUMNS = ", ".join(expression for _, expression, _ in _READ)
+# One statement and so one view: an episode that is corrected meanwhile is in one of the tables and not in both.
 _CLAIMED = f"""
 WITH claimed AS (SELECT * FROM unnest(%s::text[], %s::int[], %s::int[]) AS c (id, revision, sign))
 SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision) WHERE e.project_id = %s
@@ -56,9 +58,13 @@ SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episode_revisions e USING (id, rev
 _STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
 
 
+def driver_connection(connection: Connection) -> psycopg.Connection[Any]:
+    return cast(psycopg.Connection[Any], connection.connection.driver_connection)
+
+
 def driver_cursor(connection: Connection) -> Cursor[Any]:
     """psycopg's own cursor: arrays and bytes come as they are sent."""
-    return cast(psycopg.Connection[Any], connection.connection.driver_connection).cursor(binary=True)
+    return driver_connection(connection).cursor(binary=True)
 
 
 def lock_projects(connection: Connection, kind: str) -> list[int]:
@@ -78,7 +84,7 @@ def lock_project(connection: Connection, project_id: int) -> None:
 
 
 def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
-    """The episodes of claimed work in the order of `aggregate.Row`, with the sign of their work."""
+    """The episodes of claimed work in the order of `tally.rows.Row`, with the sign of their work."""
     ids = array_text((id_ for claim in claims for id_ in claim.episode_ids), "text")
     revisions = array_text((claim.revision for claim in claims for _ in claim.episode_ids), "int")
     signs = array_text((claim.sign for claim in claims for _ in claim.episode_ids), "int")
@@ -142,8 +148,7 @@ def standing_rows(
     connection: Connection, project_id: int, at_once: int = 20_000
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Every stored episode of a project, a part at a time."""
-    driver = cast(psycopg.Connection[Any], connection.connection.driver_connection)
-    with driver.cursor(name="standing", binary=True) as cursor:
+    with driver_connection(connection).cursor(name="standing", binary=True) as cursor:
         cursor.execute(_STANDING, (project_id,))
         while rows := cursor.fetchmany(at_once):
             yield rows
@@ -151,14 +156,17 @@ def standing_rows(
 
 def sums_of(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Sums:
     """What some rows add up to; the numbers in them are looked up first."""
+    return aggregate(rows, names_in(connection, project_id, rows))
+
+
+def names_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Names:
     sets = {row[9] for row in rows} - {None}
     names = {row[place] for row in rows for place in (10, 20, 22)} - {None}
-    known = Names(
+    return Names(
         condition_sets(connection, project_id, sets),
         name_sets(connection, project_id, names),
         pooled_names(connection, project_id),
     )
-    return aggregate(rows, known)
 
 
 def condition_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, dict[str, Any]]:

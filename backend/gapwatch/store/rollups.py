@@ -6,13 +6,14 @@ Keys come without the project, buckets as seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from psycopg import sql
+from psycopg import Cursor, sql
 from sqlalchemy import Connection
 
 from gapwatch.store.array_text import array_text
-from gapwatch.store.folding import driver_cursor
+from gapwatch.store.folding import driver_connection, driver_cursor
 
 Keys = tuple[tuple[str, str], ...]
 SCOPE: Keys = (("domain", "text"), ("policy_id", "int"), ("task_id", "int"), ("source_id", "int"))
@@ -29,15 +30,34 @@ TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
 VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("outcome", "text"), *BUCKET)
 
 
-def add_counts(
-    connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]
-) -> set[tuple[int, int]]:
-    """Add to a table of counts; rows are (*key, *added). What becomes nothing is deleted.
+class Added:
+    """Counts on their way into a table."""
 
-    Returns the policies and tasks for which a row is new.
-    """
-    if not rows:
-        return set()
+    def __init__(
+        self, connection: Connection, project_id: int, table: str, cursor: Cursor[Any], columns: list[str]
+    ) -> None:
+        self._connection, self._project_id, self._table = connection, project_id, table
+        self._cursor, self._columns = cursor, columns
+
+    def settle(self) -> set[tuple[int, int]]:
+        """The policies and tasks for which a row is new. What became nothing is deleted."""
+        with self._cursor as cursor:
+            found = cursor.fetchall()
+        keys, added = TABLES[self._table]
+        # Also by adding: a deletion may be folded before the episode it takes back.
+        if any(empty for *_, empty in found):
+            columns = self._columns[: len(keys)]
+            _delete(self._connection, self._project_id, self._table, keys, columns, _empty(self._table, added))
+        return {(policy_id, task_id) for policy_id, task_id, fresh, _ in found if fresh}
+
+
+def without_waiting(connection: Connection) -> AbstractContextManager[Any]:
+    """Within this, a statement is sent and its answer waited for only when it is read."""
+    return driver_connection(connection).pipeline()
+
+
+def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> Added:
+    """Add to a table of counts; rows are (*key, *added)."""
     keys, added = TABLES[table]
     everything: Keys = (*keys, *((name, "bigint") for name in added))
     columns = _columns(everything, sorted(rows))
@@ -57,12 +77,9 @@ def add_counts(
         ),
         empty=_empty("r", added),
     )
-    with driver_cursor(connection) as cursor:
-        found = cursor.execute(statement, (project_id, *columns)).fetchall()
-    # Also by adding: a deletion may be folded before the episode it takes back.
-    if any(empty for *_, empty in found):
-        _delete(connection, project_id, table, keys, columns[: len(keys)], _empty(table, added))
-    return {(policy_id, task_id) for policy_id, task_id, fresh, _ in found if fresh}
+    cursor = driver_cursor(connection)
+    cursor.execute(statement, (project_id, *columns))
+    return Added(connection, project_id, table, cursor, columns)
 
 
 def stored_values(
@@ -126,7 +143,8 @@ def _empty(table: str, added: tuple[str, ...]) -> sql.Composed:
 
 
 def _columns(keys: Keys, rows: Sequence[tuple[Any, ...]]) -> list[str]:
-    return [array_text(column, kind) for (_, kind), column in zip(keys, zip(*rows, strict=True), strict=True)]
+    columns = zip(*rows, strict=True) if rows else [()] * len(keys)
+    return [array_text(column, kind) for (_, kind), column in zip(keys, columns, strict=True)]
 
 
 def _names(keys: Keys) -> sql.Composed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,6 +19,8 @@ CellContent: TypeAlias = tuple[int | None, int | None, str | None, Levels]
 # (phase, labels, category)
 SignatureContent: TypeAlias = tuple[str | None, tuple[str, ...], str | None]
 Counts: TypeAlias = list[int]
+# (scope, day, kind, outcome) → moments and bins by name
+Values: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -39,7 +41,7 @@ class Sums:
     hours: dict[tuple[Scope, int], Counts] = field(default_factory=dict)
     cells: dict[tuple[Scope, int, CellContent], Counts] = field(default_factory=dict)
     failures: dict[tuple[Scope, int, CellContent, SignatureContent], int] = field(default_factory=dict)
-    values: dict[tuple[Scope, int, str, str], NamedValues] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     sessions: dict[tuple[Scope, int, str], Counts] = field(default_factory=dict)
     contracts: dict[tuple[Scope, int, int], int] = field(default_factory=dict)
 
@@ -49,12 +51,33 @@ class Sums:
         _add_counts(self.sessions, other.sessions, sign)
         _add_numbers(self.failures, other.failures, sign)
         _add_numbers(self.contracts, other.contracts, sign)
-        for key, values in other.values.items():
-            add_values(self.values.setdefault(key, {}), values, sign)
+        add_named(self.values, other.values, sign)
+
+    def leave_out(self, left_out: Mapping[tuple[int, int], Collection[str]]) -> None:
+        """Cells without the conditions that are left out, by policy and task; those that become one are added."""
+        counted, failed = self.cells, self.failures
+        self.cells, self.failures = {}, {}
+        for (scope, day, cell), counts in counted.items():
+            rest = without(left_out.get(scope[1:3], ()), cell)
+            _add_counts(self.cells, {(scope, day, rest): counts}, 1)
+        for (scope, day, cell, signature), count in failed.items():
+            rest = without(left_out.get(scope[1:3], ()), cell)
+            _add_numbers(self.failures, {(scope, day, rest, signature): count}, 1)
 
     def deployments(self) -> set[int]:
         """The deployments whose real episodes are among these."""
         return {scope[3] for scope, _ in self.hours if scope[0] == "real"}
+
+
+def add_named(into: Values, other: Values, sign: int) -> None:
+    for key, values in other.items():
+        add_values(into.setdefault(key, {}), values, sign)
+
+
+def without(names: Collection[str], cell: CellContent) -> CellContent:
+    """A cell that some conditions are left out of."""
+    robot, site, stage, levels = cell
+    return robot, site, stage, tuple(pair for pair in levels if pair[0] not in names)
 
 
 def _add_counts(into: dict[Key, Counts], other: Mapping[Key, Counts], sign: int) -> None:

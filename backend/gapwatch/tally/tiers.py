@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gapwatch.tally.sums import DAY_S, Counts, Sums, month_of
+from gapwatch.tally.sums import DAY_S, Counts, Sums, Values, month_of
 from gapwatch.tally.values import NamedValues, add_values
 
 Rows = dict[tuple[Any, ...], Counts]
@@ -34,19 +34,19 @@ def count_rows(sums: Sums) -> dict[str, Rows]:
     return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
 
 
-def value_rows(sums: Sums) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
+def value_rows(values: Values) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
     """(*scope, kind, outcome, tier, bucket) → moments and bins by name; the days and months of one scope, kind and
     outcome at a time, because all of them together take several times the memory of the sums.
     """
     groups: dict[tuple[Any, ...], list[int]] = {}
-    for scope, day, kind, outcome in sums.values:
+    for scope, day, kind, outcome in values:
         groups.setdefault((scope, kind, outcome), []).append(day)
     for (scope, kind, outcome), days in groups.items():
         rows: dict[tuple[Any, ...], NamedValues] = {}
         for day in days:
             for tier, bucket in _tiers(day):
                 into = rows.setdefault((*scope, kind, outcome, tier, bucket), {})
-                add_values(into, sums.values[scope, day, kind, outcome])
+                add_values(into, values[scope, day, kind, outcome])
         yield rows
 
 

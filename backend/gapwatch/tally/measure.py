@@ -1,0 +1,113 @@
+"""Moments and bins of what episodes measure: by set of names, so that each set is one matrix. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import compress, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapwatch.statistics.sketches import signed_bins, step_sums
+from gapwatch.tally.rows import JUDGED, Names, unpack
+from gapwatch.tally.sums import DAY_S, Scope, Values
+from gapwatch.tally.values import ValueSum
+
+# Wider than any log-bin index, so that a place and a bin fit into one integer.
+_SPAN = 1 << 18
+
+
+def measure(columns: Any, names: Names) -> Values:
+    """Of successes and failures; `columns` is a `Row` of columns."""
+    sums: Values = {}
+    days = [hour - hour % DAY_S for hour in columns.hour]
+    scopes = zip(columns.domain, columns.policy_id, columns.task_id, columns.source_id, strict=True)
+    keys = list(zip(scopes, days, columns.outcome, strict=True))
+    groups = dict.fromkeys(keys)
+    place = {key: number for number, key in enumerate(groups)}
+    group = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys))
+    judged = np.array([outcome in JUDGED for outcome in columns.outcome])
+    ordered = list(groups)
+    for name in ("duration_s", "reward"):
+        given = np.array(getattr(columns, name), dtype=float)  # None becomes NaN, which no episode has
+        wanted = judged & ~np.isnan(given)
+        if wanted.any():
+            _measure(sums, ordered, "metric", (name,), group[wanted], given[wanted][:, None])
+    for kind, numbers, packed in (
+        ("signal", columns.signal_names_id, columns.signals),
+        ("metric", columns.metric_names_id, columns.metrics),
+    ):
+        for number in set(numbers) - {None}:
+            mine = np.array([each == number for each in numbers]) & judged
+            if not mine.any():
+                continue
+            labels = names.name_sets[number]
+            # A sender's own metric of that name would be counted beside the record's field.
+            taken = {"duration_s", "reward"} if kind == "metric" else set()
+            matrix = unpack(list(compress(packed, mine.tolist())), len(labels))
+            kept = [column for column, label in enumerate(labels) if label not in taken]
+            _measure(sums, ordered, kind, [labels[column] for column in kept], group[mine], matrix[:, kept])
+    return sums
+
+
+def _measure(
+    sums: Values,
+    places: Sequence[tuple[Scope, int, str]],
+    kind: str,
+    names: Sequence[str],
+    group: NDArray[np.int64],
+    matrix: NDArray[np.float64],
+) -> None:
+    """Add moments and bins of every (group, column) at once: few large steps instead of many small ones."""
+    totals, squares = step_sums(matrix, group, len(places))
+    for number, count in enumerate(np.bincount(group, minlength=len(places)).tolist()):
+        if not count:
+            continue
+        scope, day, outcome = places[number]
+        for name, total, total_sq in zip(names, totals[number], squares[number], strict=True):
+            value = _value(sums, scope, day, kind, outcome, name)
+            value.n += count
+            value.total += total
+            value.total_sq += total_sq
+    _count_bins(sums, places, kind, names, group, matrix)
+
+
+def _count_bins(
+    sums: Values,
+    places: Sequence[tuple[Scope, int, str]],
+    kind: str,
+    names: Sequence[str],
+    group: NDArray[np.int64],
+    matrix: NDArray[np.float64],
+) -> None:
+    side, index = signed_bins(matrix)
+    column = np.arange(len(names))[None, :]
+    key = ((group[:, None] * len(names) + column) * 3 + side + 1) * _SPAN + index + _SPAN // 2
+    found, times = np.unique(key, return_counts=True)
+    rest, shifted = np.divmod(found, _SPAN)
+    indices, counts = (shifted - _SPAN // 2).tolist(), times.tolist()
+    for start, end in pairwise(_edges(rest)):
+        place, which = divmod(int(rest[start]), 3)
+        number, name = divmod(place, len(names))
+        scope, day, outcome = places[number]
+        value = sums[scope, day, kind, outcome][names[name]]
+        if which == 1:
+            value.zero += counts[start]
+        else:
+            bins = value.bins if which == 2 else value.negative  # noqa: PLR2004
+            for index, count in zip(indices[start:end], counts[start:end], strict=True):
+                bins[index] = bins.get(index, 0) + count
+
+
+def _edges(ordered: NDArray[np.int64]) -> list[int]:
+    """Where runs of equal numbers begin, and the end."""
+    return [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
+
+
+def _value(sums: Values, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:
+    named = sums.setdefault((scope, day, kind, outcome), {})
+    found = named.get(name)
+    if found is None:
+        found = named[name] = ValueSum()
+    return found

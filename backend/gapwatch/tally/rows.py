@@ -1,0 +1,59 @@
+"""What a fold reads of episodes, and what the numbers in it stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+JUDGED = ("success", "failure")
+# A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
+_HEADER = 20
+_ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])
+
+
+class Row(NamedTuple):
+    """What folding needs of an episode; names and condition sets by number, arrays as Postgres sends them."""
+
+    sign: int
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+    hour: int
+    robot_id: int | None
+    site_id: int | None
+    stage: str | None
+    condition_set_id: int | None
+    number_names_id: int | None
+    numbers: bytes | None
+    outcome: str
+    phase: str | None
+    labels: list[str] | None
+    category: str | None
+    session: str | None
+    contract_id: int | None
+    duration_s: float | None
+    reward: float | None
+    signal_names_id: int | None
+    signals: bytes | None
+    metric_names_id: int | None
+    metrics: bytes | None
+
+
+class Names(NamedTuple):
+    """What the numbers of one project's rows stand for."""
+
+    condition_sets: Mapping[int, Mapping[str, Any]]
+    name_sets: Mapping[int, Sequence[str]]
+    # Conditions that are left out of cells, by policy and task.
+    pooled: Mapping[tuple[int, int], frozenset[str]]
+
+
+def unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
+    """Arrays of one length as Postgres sends them, into a matrix."""
+    row = np.dtype([("header", "V", _HEADER), ("elements", _ELEMENT, (width,))])
+    found = np.frombuffer(b"".join(blobs), dtype=row)
+    return found["elements"]["value"].astype(np.float64).reshape(len(blobs), width)
