@@ -9,8 +9,8 @@ from typing import Any
 
 from gapwatch.levels import level_of
 from gapwatch.tally.measure import measure
-from gapwatch.tally.rows import JUDGED, Names, Row, unpack
-from gapwatch.tally.sums import DAY_S, Key, Levels, Scope, Sums, Values, add_named
+from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
+from gapwatch.tally.sums import Key, Levels, Sums, Values, add_named
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 _NOTHING: frozenset[str] = frozenset()
@@ -21,8 +21,10 @@ class Episodes:
 
     def __init__(self, rows: Sequence[tuple[Any, ...]], names: Names) -> None:
         self._names = names
-        self._given = _columns([row for row in rows if row[0] > 0])
-        self._taken = _columns([row for row in rows if row[0] < 0])
+        given = [row for row in rows if row[0] > 0]
+        taken = [row for row in rows if row[0] < 0]
+        self._given = Columns(given) if given else None
+        self._taken = Columns(taken) if taken else None
 
     def counted(self) -> Sums:
         """All sums but the values."""
@@ -45,50 +47,33 @@ def aggregate(rows: Sequence[tuple[Any, ...]], names: Names) -> Sums:
     return sums
 
 
-def _columns(rows: Sequence[tuple[Any, ...]]) -> Any:
-    return Row._make(zip(*rows, strict=True)) if rows else None
-
-
-def _count(columns: Any, names: Names) -> Sums:
-    """Columns, not rows: `Counter` goes through a zip of columns without a step of Python for each episode."""
+def _count(columns: Columns, names: Names) -> Sums:
     sums = Sums()
-    scopes = list(zip(columns.domain, columns.policy_id, columns.task_id, columns.source_id, strict=True))
-    days = [hour - hour % DAY_S for hour in columns.hour]
-    for (scope, hour, outcome), count in Counter(zip(scopes, columns.hour, columns.outcome, strict=True)).items():
-        sums.hours.setdefault((scope, hour), [0, 0, 0, 0])[PLACE[outcome]] += count
-    kept = _KeptLevels(columns, names)
-    places = list(zip(scopes, days, columns.robot_id, columns.site_id, columns.stage, kept.numbers, strict=True))
-    for ((scope, day, *where, number), outcome), count in Counter(
-        zip(places, columns.outcome, strict=True)
-    ).items():
-        cell = (*where, kept.levels[number])
-        sums.cells.setdefault((scope, day, cell), [0, 0, 0, 0])[PLACE[outcome]] += count
-    for (scope, day, contract), count in Counter(zip(scopes, days, columns.contract_id, strict=True)).items():
-        sums.contracts[scope, day, contract or 0] = count
-    _count_failures(sums, columns, places, kept)
-    _count_sessions(sums, columns, scopes, days)
-    return sums
-
-
-def _count_failures(sums: Sums, columns: Any, places: Sequence[tuple[Any, ...]], kept: _KeptLevels) -> None:
-    failed = [outcome == "failure" for outcome in columns.outcome]
+    of, places, scopes = columns.of, columns.places, columns.scopes
+    for (place, hour, outcome), count in Counter(zip(places, of.hour, of.outcome, strict=True)).items():
+        sums.hours.setdefault((scopes[place][0], hour), [0, 0, 0, 0])[PLACE[outcome]] += count
+    for (place, contract), count in Counter(zip(places, of.contract_id, strict=True)).items():
+        sums.contracts[(*scopes[place], contract or 0)] = count
+    for (place, session, outcome), count in Counter(zip(places, of.session, of.outcome, strict=True)).items():
+        if session is not None and outcome in JUDGED:
+            sums.sessions.setdefault((*scopes[place], session), [0, 0])[PLACE[outcome]] += count
+    kept = _KeptLevels(of, names)
+    found, cells = numbered(zip(places, of.robot_id, of.site_id, of.stage, kept.numbers, strict=True))
+    keys = [(*scopes[place], (*where, kept.levels[number])) for place, *where, number in found]
+    for (cell, outcome), count in Counter(zip(cells, of.outcome, strict=True)).items():
+        sums.cells.setdefault(keys[cell], [0, 0, 0, 0])[PLACE[outcome]] += count
+    failed = [outcome == "failure" for outcome in of.outcome]
     said = zip(
-        compress(places, failed),
-        compress(columns.phase, failed),
-        (tuple(labels) if labels else () for labels in compress(columns.labels, failed)),
-        compress(columns.category, failed),
+        compress(cells, failed),
+        compress(of.phase, failed),
+        (tuple(labels) if labels else () for labels in compress(of.labels, failed)),
+        compress(of.category, failed),
         strict=True,
     )
-    for ((scope, day, *where, number), phase, labels, category), count in Counter(said).items():
-        key = (scope, day, (*where, kept.levels[number]), (phase, tuple(sorted(set(labels))), category))
+    for (cell, phase, labels, category), count in Counter(said).items():
+        key = (*keys[cell], (phase, tuple(sorted(set(labels))), category))
         sums.failures[key] = sums.failures.get(key, 0) + count
-
-
-def _count_sessions(sums: Sums, columns: Any, scopes: Sequence[Scope], days: Sequence[int]) -> None:
-    found = Counter(zip(scopes, days, columns.session, columns.outcome, strict=True))
-    for (scope, day, session, outcome), count in found.items():
-        if session is not None and outcome in JUDGED:
-            sums.sessions.setdefault((scope, day, session), [0, 0])[PLACE[outcome]] += count
+    return sums
 
 
 class _KeptLevels:

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress, pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.sketches import signed_bins, step_sums
-from gapwatch.tally.rows import JUDGED, Names, unpack
-from gapwatch.tally.sums import DAY_S, Scope, Values
+from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
+from gapwatch.tally.sums import Scope, Values
 from gapwatch.tally.values import ValueSum
 
 # Wider than any log-bin index, so that a place and a bin fit into one integer.
 _SPAN = 1 << 18
 
 
-def measure(columns: Any, names: Names) -> Values:
-    """Of successes and failures; `columns` is a `Row` of columns."""
+def measure(columns: Columns, names: Names) -> Values:
+    """Of successes and failures."""
     sums: Values = {}
-    days = [hour - hour % DAY_S for hour in columns.hour]
-    scopes = zip(columns.domain, columns.policy_id, columns.task_id, columns.source_id, strict=True)
-    keys = list(zip(scopes, days, columns.outcome, strict=True))
-    groups = dict.fromkeys(keys)
-    place = {key: number for number, key in enumerate(groups)}
-    group = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys))
-    judged = np.array([outcome in JUDGED for outcome in columns.outcome])
-    ordered = list(groups)
+    of = columns.of
+    found, groups = numbered(zip(columns.places, of.outcome, strict=True))
+    ordered = [(*columns.scopes[place], outcome) for place, outcome in found]
+    group = np.array(groups, dtype=np.int64)
+    judged = np.array([outcome in JUDGED for outcome in of.outcome])
     for name in ("duration_s", "reward"):
-        given = np.array(getattr(columns, name), dtype=float)  # None becomes NaN, which no episode has
+        given = np.array(getattr(of, name), dtype=float)  # None becomes NaN, which no episode has
         wanted = judged & ~np.isnan(given)
         if wanted.any():
             _measure(sums, ordered, "metric", (name,), group[wanted], given[wanted][:, None])
     for kind, numbers, packed in (
-        ("signal", columns.signal_names_id, columns.signals),
-        ("metric", columns.metric_names_id, columns.metrics),
+        ("signal", of.signal_names_id, of.signals),
+        ("metric", of.metric_names_id, of.metrics),
     ):
         for number in set(numbers) - {None}:
             mine = np.array([each == number for each in numbers]) & judged

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gapwatch.tally.sums import DAY_S, Key, Scope
 
 JUDGED = ("success", "failure")
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
@@ -57,3 +59,23 @@ def unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
     row = np.dtype([("header", "V", _HEADER), ("elements", _ELEMENT, (width,))])
     found = np.frombuffer(b"".join(blobs), dtype=row)
     return found["elements"]["value"].astype(np.float64).reshape(len(blobs), width)
+
+
+class Columns:
+    """Rows of a fold by columns: a count goes through a zip of them without a step of Python for each episode."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        of: Any = Row._make(zip(*rows, strict=True))
+        days = [hour - hour % DAY_S for hour in of.hour]
+        found, self.places = numbered(zip(of.domain, of.policy_id, of.task_id, of.source_id, days, strict=True))
+        self.of = of
+        self.scopes: list[tuple[Scope, int]] = [(key[:4], key[4]) for key in found]
+        """Scope and day; `places` has for each row the number of its own."""
+
+
+def numbered(keys: Iterable[Key]) -> tuple[list[Key], list[int]]:
+    """The different keys, and for each key its number among them. Small numbers are quick to count by."""
+    column = list(keys)
+    different = list(dict.fromkeys(column))
+    number = {key: place for place, key in enumerate(different)}
+    return different, [*map(number.__getitem__, column)]
