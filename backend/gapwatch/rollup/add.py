@@ -28,15 +28,21 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
         "rollup_cells": lambda key: (*key[:6], numbers[key[6]]),
         "rollup_failures": lambda key: (*key[:6], numbers[key[6]], said[key[7]]),
     }
-    # Postgres adds the counts while we are measuring.
+
+    def add(table: str) -> rollups.Added:
+        key_of = numbered.get(table, tuple)
+        rows = [(*key_of(key), *counts) for key, counts in tables[table].items()]
+        return rollups.add_counts(connection, project_id, table, rows)
+
     with rollups.without_waiting(connection):
-        added = {}
-        for table, found in tables.items():
-            key_of = numbered.get(table, tuple)
-            rows = [(*key_of(key), *counts) for key, counts in found.items()]
-            added[table] = rollups.add_counts(connection, project_id, table, rows)
-        _add_values(connection, project_id, episodes.measured())
-        new_cells = {table: counts.settle() for table, counts in added.items()}["rollup_cells"]
+        counts, in_cells = add("rollup_counts"), add("rollup_cells")
+        # Postgres adds the cells while we are measuring; what is sent now would only wait at its door.
+        values = episodes.measured()
+        rest = [add(table) for table in ("rollup_failures", "rollup_sessions", "rollup_contracts")]
+        _add_values(connection, project_id, values)
+        new_cells = in_cells.settle()
+        for each in (counts, *rest):
+            each.settle()
     for policy_id, task_id in sorted(new_cells):
         pool_stored(connection, project_id, policy_id, task_id)
 

@@ -69,10 +69,11 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
 
 def _parts(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
     """All at once; an import of a whole fleet's past, of which every day of every source is a group, in parts."""
-    groups = {(*row[1:5], row[5] // DAY_S) for row in rows}
+    by_hour = itemgetter(1, 2, 3, 4, 5)
+    groups = {(*scope, hour // DAY_S) for *scope, hour in set(map(by_hour, rows))}
     if len(groups) <= GROUPS_AT_MOST:
         return [rows]
-    rows.sort(key=itemgetter(1, 2, 3, 4, 5))
+    rows.sort(key=by_hour)
     return [rows[start : start + GROUPS_AT_MOST] for start in range(0, len(rows), GROUPS_AT_MOST)]
 
 
