@@ -288,7 +288,8 @@ class Run:
     def _fold(self, service: Service, sent: Sent) -> float:
         """Episodes a second that one worker's code adds to the numbers, the true workers standing still."""
         database = Database(service.database_url, pool_size=1)
-        collect_seldom()
+        with database.transaction():  # a worker has been connected for long
+            collect_seldom()
         started = time.monotonic()
         fold_due_work(database)
         seconds = time.monotonic() - started

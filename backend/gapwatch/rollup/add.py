@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gapwatch.rollup.pooling import pool_new, pool_stored
 from gapwatch.store import cells, rollups
 from gapwatch.store.database import Connection
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.sums import Values
+from gapwatch.tally.sums import Measured
 from gapwatch.tally.tiers import count_rows, value_rows
 from gapwatch.tally.values import NamedValues, add_values, pack_values, unpack_values
 
@@ -24,18 +23,20 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
     tables = count_rows(sums)
     numbers = cells.intern_cells(connection, project_id, {key[6] for key in tables["rollup_cells"]})
     said = cells.intern_signatures(connection, project_id, {key[7] for key in tables["rollup_failures"]})
-    numbered: dict[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]] = {
-        "rollup_cells": lambda key: (*key[:6], numbers[key[6]]),
-        "rollup_failures": lambda key: (*key[:6], numbers[key[6]], said[key[7]]),
-    }
 
     def add(table: str) -> rollups.Added:
-        key_of = numbered.get(table, tuple)
-        rows = [(*key_of(key), *counts) for key, counts in tables[table].items()]
+        found = tables[table].items()
+        if table == "rollup_cells":
+            rows = [(*key[:6], numbers[key[6]], *counts) for key, counts in found]
+        elif table == "rollup_failures":
+            rows = [(*key[:6], numbers[key[6]], said[key[7]], *counts) for key, counts in found]
+        else:
+            rows = [(*key, *counts) for key, counts in found]
         return rollups.add_counts(connection, project_id, table, rows)
 
     with rollups.without_waiting(connection):
         counts, in_cells = add("rollup_counts"), add("rollup_cells")
+        rollups.hand_over(connection)
         # Postgres adds the cells while we are measuring; what is sent now would only wait at its door.
         values = episodes.measured()
         rest = [add(table) for table in ("rollup_failures", "rollup_sessions", "rollup_contracts")]
@@ -47,7 +48,7 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
         pool_stored(connection, project_id, policy_id, task_id)
 
 
-def _add_values(connection: Connection, project_id: int, values: Values) -> None:
+def _add_values(connection: Connection, project_id: int, values: Measured) -> None:
     rows: dict[tuple[Any, ...], NamedValues] = {}
     for more in value_rows(values):
         rows |= more

@@ -11,7 +11,6 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_episodes
 from gapwatch.store import folding, live, work
 from gapwatch.store.database import Connection, Database
-from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.sums import DAY_S
 
 log = structlog.get_logger()
@@ -60,8 +59,7 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
         for part in _parts(folding.claimed_rows(connection, project_id, mine)):
-            names = folding.names_in(connection, project_id, part)
-            add_episodes(connection, project_id, Episodes(part, names))
+            add_episodes(connection, project_id, folding.episodes_in(connection, project_id, part))
     if claims:
         work.finish(connection, claims)
         live.count_folds(connection, by_project)

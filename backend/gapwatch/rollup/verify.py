@@ -56,8 +56,8 @@ def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
     expected, episodes = Sums(), 0
     for rows in folding.standing_rows(connection, project_id):
         episodes += len(rows)
-        expected.add(folding.sums_of(connection, project_id, rows))
+        expected.add(folding.episodes_in(connection, project_id, rows).sums())
     for claim in work.waiting(connection, project_id, "fold"):
         rows = folding.claimed_rows(connection, project_id, [claim])
-        expected.add(folding.sums_of(connection, project_id, rows), -1)
+        expected.add(folding.episodes_in(connection, project_id, rows).sums(), -1)
     return expected, episodes

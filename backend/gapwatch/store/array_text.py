@@ -12,10 +12,15 @@ from typing import Any
 def array_text(values: Iterable[Any], kind: str) -> str:
     """A one-dimensional array of integers, texts, JSON texts or bytes; None is NULL."""
     if kind in {"int", "bigint", "smallint"}:
-        return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+        return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
     if kind == "bytea":
         return "{" + ",".join([f'"\\\\x{value.hex()}"' for value in values]) + "}"
-    return "{" + ",".join([_quoted(value) for value in values]) + "}"
+    texts = list(values)
+    if texts and None not in texts:
+        plain = '","'.join(texts)
+        if plain.count('"') == 2 * (len(texts) - 1) and "\\" not in plain:
+            return '{"' + plain + '"}'
+    return "{" + ",".join(map(_quoted, texts)) + "}"
 
 
 def _quoted(value: str | None) -> str:

@@ -15,9 +15,8 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.array_text import array_text
 from gapwatch.store.work import Claim
-from gapwatch.tally.aggregate import aggregate
+from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.rows import Names
-from gapwatch.tally.sums import Sums
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
@@ -50,12 +49,9 @@ _READ = (
 )
 _COLUMNS = ", ".join(expression for _, expression, _ in _READ)
 # One statement and so one view: an episode that is corrected meanwhile is in one of the tables and not in both.
-# Id by id: on a table without statistics the planner would read all of the project for each fold.
 _CLAIMED = f"""
 WITH claimed AS (SELECT * FROM unnest(%s::text[], %s::int[], %s::int[]) AS c (id, revision, sign))
-SELECT c.sign, found.* FROM claimed c CROSS JOIN LATERAL (
-    SELECT {_COLUMNS} FROM episodes e
-    WHERE e.project_id = %s AND e.id = c.id AND e.revision = c.revision OFFSET 0) AS found
+SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision) WHERE e.project_id = %s
 UNION ALL
 SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episode_revisions e USING (id, revision) WHERE e.project_id = %s
 """  # noqa: S608 - nothing of a request is in it
@@ -93,6 +89,7 @@ def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim
     revisions = array_text((claim.revision for claim in claims for _ in claim.episode_ids), "int")
     signs = array_text((claim.sign for claim in claims for _ in claim.episode_ids), "int")
     with driver_cursor(connection) as cursor:
+        # Planned each time: a handful of ids is looked up one by one, tens of thousands are not.
         cursor.execute(_CLAIMED, (ids, revisions, signs, project_id, project_id), prepare=False)
         return cursor.fetchall()
 
@@ -158,19 +155,16 @@ def standing_rows(
             yield rows
 
 
-def sums_of(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Sums:
-    """What some rows add up to; the numbers in them are looked up first."""
-    return aggregate(rows, names_in(connection, project_id, rows))
-
-
-def names_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Names:
+def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Episodes:
+    """Rows as what can be summed; the numbers in them are looked up first."""
     sets = set(map(itemgetter(9), rows)) - {None}
     names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22))) - {None}
-    return Names(
+    known = Names(
         condition_sets(connection, project_id, sets),
         name_sets(connection, project_id, names),
         pooled_names(connection, project_id),
     )
+    return Episodes(rows, known)
 
 
 def condition_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, dict[str, Any]]:

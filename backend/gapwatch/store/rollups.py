@@ -5,6 +5,7 @@ Keys come without the project, buckets as seconds since 1970.
 
 from __future__ import annotations
 
+import select
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -54,6 +55,13 @@ class Added:
 def without_waiting(connection: Connection) -> AbstractContextManager[Any]:
     """Within this, a statement is sent and its answer waited for only when it is read."""
     return driver_connection(connection).pipeline()
+
+
+def hand_over(connection: Connection) -> None:
+    """Let Postgres have all of what was sent, and begin with it; a long statement goes out in pieces."""
+    pgconn = driver_connection(connection).pgconn
+    while pgconn.flush():
+        select.select([], [pgconn.socket], [])
 
 
 def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> Added:

@@ -17,7 +17,7 @@ from gapwatch.store.folding import driver_cursor
 from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses
 from gapwatch.store.side_edges import Asked, Of, each_edges, ends_of, numbered
 from gapwatch.store.side_names import cells_named, contract_bodies
-from gapwatch.tally.sums import CellContent, Sums
+from gapwatch.tally.sums import CellContent, Measured
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
 
 Outcome = Literal["success", "failure"]
@@ -180,19 +180,19 @@ def each_value_rollups(
         found: dict[str, NamedValues] = {}
         for outcome, body in mine:
             add_values(found.setdefault(outcome, {}), unpack_values(body))
-        _add_edges(found, at_edges, kind)
+        _add_edges(found, at_edges.values, kind)
         sides.append(_by_name(found))
     return sides
 
 
-def values_of(sums: Sums, kind: Kind) -> Values:
+def values_of(measured: Measured, kind: Kind) -> Values:
     found: dict[str, NamedValues] = {}
-    _add_edges(found, sums, kind)
+    _add_edges(found, measured, kind)
     return _by_name(found)
 
 
-def _add_edges(found: dict[str, NamedValues], sums: Sums, kind: Kind) -> None:
-    for (_, _, of_kind, outcome), values in sums.values.items():
+def _add_edges(found: dict[str, NamedValues], measured: Measured, kind: Kind) -> None:
+    for (_, _, of_kind, outcome), values in measured.items():
         if of_kind == kind:
             add_values(found.setdefault(outcome, {}), values)
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.folding import CountedBy, counted_rows_where, rows_where, sums_of
+from gapwatch.store.folding import CountedBy, counted_rows_where, episodes_in, rows_where
 from gapwatch.store.scopes import Parts, Scope, Window, split
 from gapwatch.tally.sums import Sums
 
@@ -89,6 +89,6 @@ def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope]
     clauses = sql.SQL(f"({' OR '.join(sides)}) AND ({ends})")
     if of == "values":
         rows = rows_where(connection, project_id, clauses, parameters)
-    else:
-        rows = counted_rows_where(connection, project_id, clauses, parameters, of)
-    return sums_of(connection, project_id, rows)
+        return Sums(values=episodes_in(connection, project_id, rows).measured())
+    rows = counted_rows_where(connection, project_id, clauses, parameters, of)
+    return episodes_in(connection, project_id, rows).counted()

@@ -14,7 +14,7 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.levels import level_of
-from gapwatch.store.folding import driver_cursor, rows_where, sums_of
+from gapwatch.store.folding import driver_cursor, episodes_in, rows_where
 from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, time_clauses
 from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
 from gapwatch.store.side_edges import numbered
@@ -191,7 +191,7 @@ def sampled_values(
     times, bounds = time_clauses(window)
     clauses = sql.SQL(f"{scope.clauses('e')}{matching}{times} ORDER BY e.started_at DESC LIMIT {int(most)}")
     rows = rows_where(connection, project_id, clauses, scope.parameters() | parameters | bounds)
-    return values_of(sums_of(connection, project_id, rows), kind)
+    return values_of(episodes_in(connection, project_id, rows).measured(), kind)
 
 
 def paired_episodes(

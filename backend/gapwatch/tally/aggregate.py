@@ -10,7 +10,7 @@ from typing import Any
 from gapwatch.levels import level_of
 from gapwatch.tally.measure import measure
 from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
-from gapwatch.tally.sums import Key, Levels, Sums, Values, add_named
+from gapwatch.tally.sums import Key, Levels, Measured, Sums, add_named
 
 PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 _NOTHING: frozenset[str] = frozenset()
@@ -33,18 +33,16 @@ class Episodes:
             sums.add(_count(self._taken, self._names), -1)
         return sums
 
-    def measured(self) -> Values:
+    def measured(self) -> Measured:
         values = measure(self._given, self._names) if self._given else {}
         if self._taken:
             add_named(values, measure(self._taken, self._names), -1)
         return values
 
-
-def aggregate(rows: Sequence[tuple[Any, ...]], names: Names) -> Sums:
-    episodes = Episodes(rows, names)
-    sums = episodes.counted()
-    sums.values = episodes.measured()
-    return sums
+    def sums(self) -> Sums:
+        sums = self.counted()
+        sums.values = self.measured()
+        return sums
 
 
 def _count(columns: Columns, names: Names) -> Sums:

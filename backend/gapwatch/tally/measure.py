@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from gapwatch.statistics.sketches import signed_bins, step_sums
 from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
-from gapwatch.tally.sums import Scope, Values
+from gapwatch.tally.sums import Measured, Scope
 from gapwatch.tally.values import ValueSum
 
 # Wider than any log-bin index, so that a place and a bin fit into one integer.
 _SPAN = 1 << 18
 
 
-def measure(columns: Columns, names: Names) -> Values:
+def measure(columns: Columns, names: Names) -> Measured:
     """Of successes and failures."""
-    sums: Values = {}
+    sums: Measured = {}
     of = columns.of
     found, groups = numbered(zip(columns.places, of.outcome, strict=True))
     ordered = [(*columns.scopes[place], outcome) for place, outcome in found]
@@ -48,7 +48,7 @@ def measure(columns: Columns, names: Names) -> Values:
 
 
 def _measure(
-    sums: Values,
+    sums: Measured,
     places: Sequence[tuple[Scope, int, str]],
     kind: str,
     names: Sequence[str],
@@ -70,7 +70,7 @@ def _measure(
 
 
 def _count_bins(
-    sums: Values,
+    sums: Measured,
     places: Sequence[tuple[Scope, int, str]],
     kind: str,
     names: Sequence[str],
@@ -101,7 +101,7 @@ def _edges(ordered: NDArray[np.int64]) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
 
 
-def _value(sums: Values, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:
+def _value(sums: Measured, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:
     named = sums.setdefault((scope, day, kind, outcome), {})
     found = named.get(name)
     if found is None:

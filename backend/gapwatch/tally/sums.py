@@ -20,7 +20,7 @@ CellContent: TypeAlias = tuple[int | None, int | None, str | None, Levels]
 SignatureContent: TypeAlias = tuple[str | None, tuple[str, ...], str | None]
 Counts: TypeAlias = list[int]
 # (scope, day, kind, outcome) → moments and bins by name
-Values: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
+Measured: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -41,7 +41,7 @@ class Sums:
     hours: dict[tuple[Scope, int], Counts] = field(default_factory=dict)
     cells: dict[tuple[Scope, int, CellContent], Counts] = field(default_factory=dict)
     failures: dict[tuple[Scope, int, CellContent, SignatureContent], int] = field(default_factory=dict)
-    values: Values = field(default_factory=dict)
+    values: Measured = field(default_factory=dict)
     sessions: dict[tuple[Scope, int, str], Counts] = field(default_factory=dict)
     contracts: dict[tuple[Scope, int, int], int] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class Sums:
         return {scope[3] for scope, _ in self.hours if scope[0] == "real"}
 
 
-def add_named(into: Values, other: Values, sign: int) -> None:
+def add_named(into: Measured, other: Measured, sign: int) -> None:
     for key, values in other.items():
         add_values(into.setdefault(key, {}), values, sign)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gapwatch.tally.sums import DAY_S, Counts, Sums, Values, month_of
+from gapwatch.tally.sums import DAY_S, Counts, Measured, Sums, month_of
 from gapwatch.tally.values import NamedValues, add_values
 
 Rows = dict[tuple[Any, ...], Counts]
@@ -20,12 +20,13 @@ def count_rows(sums: Sums) -> dict[str, Rows]:
     for (scope, hour), counts in sums.hours.items():
         for tier, bucket in (("hour", hour), *_tiers(hour - hour % DAY_S)):
             _add(rows["rollup_counts"], (*scope, tier, bucket), counts)
+    cells, failures = rows["rollup_cells"], rows["rollup_failures"]
     for (scope, day, cell), counts in sums.cells.items():
-        for tier, bucket in _tiers(day):
-            _add(rows["rollup_cells"], (*scope, tier, bucket, cell), counts)
+        cells[*scope, "day", day, cell] = counts
+        _add(cells, (*scope, "month", month_of(day), cell), counts)
     for (scope, day, cell, signature), count in sums.failures.items():
-        for tier, bucket in _tiers(day):
-            _add(rows["rollup_failures"], (*scope, tier, bucket, cell, signature), [count])
+        failures[*scope, "day", day, cell, signature] = [count]
+        _add(failures, (*scope, "month", month_of(day), cell, signature), [count])
     for (scope, day, session), counts in sums.sessions.items():
         _add(rows["rollup_sessions"], (*scope, day, session), counts)
     for (scope, day, contract), count in sums.contracts.items():
@@ -34,7 +35,7 @@ def count_rows(sums: Sums) -> dict[str, Rows]:
     return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
 
 
-def value_rows(values: Values) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
+def value_rows(values: Measured) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
     """(*scope, kind, outcome, tier, bucket) → moments and bins by name; the days and months of one scope, kind and
     outcome at a time, because all of them together take several times the memory of the sums.
     """
@@ -55,6 +56,9 @@ def _tiers(day: int) -> tuple[tuple[str, int], tuple[str, int]]:
 
 
 def _add(into: Rows, key: tuple[Any, ...], counts: Counts) -> None:
-    mine = into.setdefault(key, [0] * len(counts))
+    mine = into.get(key)
+    if mine is None:
+        into[key] = list(counts)
+        return
     for place, count in enumerate(counts):
         mine[place] += count
