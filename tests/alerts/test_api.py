@@ -41,6 +41,8 @@ def test_a_fresh_project_has_the_default_rules_and_its_own_replace_them(watched)
         ({"name": "r", "kind": "drift", "params": {"series": "sucess"}}, "/body/params"),
         ({"name": "r", "kind": "drop", "params": {"above": 7}}, "/body/params/above"),
         ({"name": "r", "kind": "drop", "params": {"abov": 0.1}}, "/body/params/abov"),
+        ({"name": "r", "kind": "category", "params": {"for_episodes": 5}}, "/body/params"),
+        ({"name": "r", "kind": "no_data", "params": {"for_episodes": 5}}, "/body/params"),
         ({"name": "r", "kind": "magic"}, "/body/kind"),
         ({"name": "r", "kind": "drop", "channels": ["nobody"]}, "/body/channels/0"),
         ({"name": "success-drift", "kind": "drop"}, "/body/kind"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -25,6 +25,18 @@ class Params(BaseModel):
 
     for_episodes: Count = 0
     flap_minutes: Annotated[float, Field(ge=0, le=1440)] = 10
+
+
+class UnwaitingParams(Params):
+    """Of rules that do not look at every episode, for which there is nothing to wait for."""
+
+    @model_validator(mode="after")
+    def _does_not_wait(self) -> Self:
+        if self.for_episodes:
+            raise ValueError(
+                "for_episodes is for rules that look at every episode: drop, drift, safety, stage_gate"
+            )
+        return self
 
 
 class DropParams(Params):
@@ -59,7 +71,7 @@ class DriftParams(Params):
         return self
 
 
-class CategoryParams(Params):
+class CategoryParams(UnwaitingParams):
     """Fires when one gap category costs more than `above` of success, and more than nothing for certain."""
 
     above: Fraction = 0.1
@@ -80,7 +92,7 @@ class SafetyParams(Params):
     clear_episodes: Annotated[int, Field(ge=1, le=10_000)] = 50
 
 
-class NoDataParams(Params):
+class NoDataParams(UnwaitingParams):
     """Fires when a robot that was sending is quiet for longer than it has ever been, by far."""
 
     after_minutes: Annotated[float, Field(ge=1, le=100_000)] = 60
