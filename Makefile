@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-ending test-looking check chromium screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-attribution lock clean
+.PHONY: demo test test-ending test-looking check chromium screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -58,6 +58,9 @@ bench-query: .venv/installed-dev
 
 bench-pages: .venv/installed-dev
 	@$(BIN)/python -m bench.pages $(ARGS)
+
+bench-reading: .venv/installed-dev
+	@$(BIN)/python -m bench.reading $(ARGS)
 
 bench-client: .venv/installed-dev
 	@$(BIN)/python -m bench.client $(ARGS)

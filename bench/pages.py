@@ -29,7 +29,7 @@ import structlog
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench import fill, query, records  # noqa: E402
+from bench import query, records  # noqa: E402
 from bench.report import Report  # noqa: E402
 from bench.senders import quantile  # noqa: E402
 from bench.service import PROJECT, Service, Wrong, scratch_directory, serving  # noqa: E402
@@ -75,20 +75,21 @@ def main() -> None:
 
 
 def measure_levels(service: Service, report: Report, levels: list[int]) -> None:
-    query.send_patterns(service)
-    stored = 0
+    for level in query.filled(service, report, levels):
+        measure_level(service, report, level)
+    count_all_queries(service, report)
+
+
+def measure_level(service: Service, report: Report, level: int) -> None:
     with signed_in(service, PROJECT) as browser:
-        for level in levels:
-            print(f"filling up to {level:,} episodes and folding them …", flush=True)
-            seq = service.value("SELECT coalesce(max(seq), 0) FROM episodes")
-            fill.fill_episodes(service.database_url, service.project_id, level - stored)
-            stored = level
-            query.fold_new(service, seq)
-            query.check_folded(service)
-            add_times(report, name("fleet", level), [get(browser, "/") for _ in range(REQUESTS)])
-            addresses = [deployment_address(number) for number in range(REQUESTS)]
-            add_times(report, name("deployment", level), [get(browser, address) for address in addresses])
-            draw(browser, report, level)
+        add_times(report, name("fleet", level), [get(browser, "/") for _ in range(REQUESTS)])
+        addresses = [deployment_address(number) for number in range(REQUESTS)]
+        add_times(report, name("deployment", level), [get(browser, address) for address in addresses])
+        draw(browser, report, level)
+
+
+def count_all_queries(service: Service, report: Report) -> None:
+    with signed_in(service, PROJECT) as browser:
         count_queries(service, browser, report, "fleet", "/")
         count_queries(service, browser, report, "deployment", deployment_address(0))
 

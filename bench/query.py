@@ -11,7 +11,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from gapwatch.store.database import Database  # noqa: E402
 
 LEVELS = (100_000, 1_000_000, 10_000_000)
 PATTERNS = 8_000
-REQUESTS = 40
+REQUESTS = 80
 RAW_ROUNDS = 3
 # Beyond this pandas needs gigabytes.
 MOST_FOR_PANDAS = 1_000_000
@@ -67,8 +67,14 @@ def main() -> None:
 
 
 def measure(service: Service, report: Report, levels: list[int]) -> None:
-    send_patterns(service)
     key = reading_key(service)
+    for level in filled(service, report, levels):
+        measure_level(service, report, key, level)
+
+
+def filled(service: Service, report: Report, levels: list[int]) -> Iterator[int]:
+    """Each number of episodes, once so many are stored and folded."""
+    send_patterns(service)
     stored = 0
     for level in levels:
         print(f"filling up to {level:,} episodes and folding them …", flush=True)
@@ -77,11 +83,15 @@ def measure(service: Service, report: Report, levels: list[int]) -> None:
         stored = level
         report.add(f"folding up to {level:,}", fold_new(service, seq), "ep/s")
         check_folded(service)
-        for question in QUESTIONS:
-            times = [ask(service, key, question, number) for number in range(REQUESTS)]
-            report.add(name(question, level), quantile(times, 0.95), "ms")
-            report.add(f"{name(question, level)}, median", quantile(times, 0.5), "ms")
-        measure_raw(service, report, level)
+        yield level
+
+
+def measure_level(service: Service, report: Report, key: str, level: int) -> None:
+    for question in QUESTIONS:
+        times = [ask(service, key, question, number) for number in range(REQUESTS)]
+        report.add(name(question, level), quantile(times, 0.95), "ms")
+        report.add(f"{name(question, level)}, median", quantile(times, 0.5), "ms")
+    measure_raw(service, report, level)
 
 
 def measure_raw(service: Service, report: Report, level: int) -> None:
