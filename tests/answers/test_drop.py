@@ -36,6 +36,19 @@ def test_aborted_and_abandoned_attempts_are_counted_apart(lab):
     assert (answer["real"]["aborted"], answer["real"]["abandoned"]) == (2, 1)
     assert (answer["sim"]["aborted"], answer["sim"]["abandoned"]) == (0, 0)
     assert answer["drop"]["value"] == pytest.approx(0.3)
+    # The same had they failed is the drop of a project that sends them as failures.
+    second = answer["if_unfinished_failed"]
+    assert (second["n_sim"], second["n_real"]) == (10, 13)
+    assert (second["sim"], second["real"]) == (pytest.approx(0.9), pytest.approx(6 / 13))
+    lab.send([real("failure") for _ in range(3)])
+    as_failures = lab.ask(DROP)
+    assert second["drop"] == as_failures["drop"]
+    assert second["verdict"] == as_failures["verdict"]
+
+
+def test_where_every_attempt_ended_there_is_no_second_answer(lab):
+    lab.send([*attempts(sim, 9, 1), *attempts(real, 6, 4)])
+    assert lab.ask(DROP)["if_unfinished_failed"] is None
 
 
 def test_a_verdict_that_is_open_says_how_many_more_episodes_would_settle_it(lab):

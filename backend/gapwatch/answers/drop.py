@@ -52,6 +52,19 @@ class PairedValue:
     method: str
 
 
+@dataclass(frozen=True)
+class UnfinishedValue:
+    """The same had every aborted and abandoned attempt failed. Sessions are not looked at."""
+
+    n_sim: int
+    n_real: int
+    sim: float | None
+    real: float | None
+    drop: DropValue
+    verdict: verdicts.Verdict
+    method: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class DropAnswer(Answer):
     metric: str
@@ -64,6 +77,7 @@ class DropAnswer(Answer):
     episodes_needed: int | None
     episodes_needed_reason: str | None
     episodes_for_precision: int | None = None
+    if_unfinished_failed: UnfinishedValue | None = None
     better: Literal["higher", "lower"]
     direction: Literal["project", "default"]
     method: str
@@ -101,6 +115,7 @@ def _success(comparison: Comparison) -> DropAnswer:
         episodes_needed=needed.more,
         episodes_needed_reason=needed.reason,
         episodes_for_precision=_for_precision(comparison),
+        if_unfinished_failed=_if_unfinished_failed(sim, real, smallest),
         better="higher",
         direction="default",
         method=method,
@@ -115,6 +130,27 @@ def side_value(half: Half, other: Half) -> SideValue:
         interval = (limits.low, limits.high)
     value = half.successes / half.n if half.n else None
     return SideValue(half.n, value, interval, half.aborted, half.abandoned, half.sitting.sessions, half.successes)
+
+
+def _if_unfinished_failed(sim: Half, real: Half, smallest: float) -> UnfinishedValue | None:
+    """None where every attempt succeeded or failed."""
+    sides = [drops.Side(half.successes, half.n + half.aborted + half.abandoned) for half in (sim, real)]
+    if (sides[0].n, sides[1].n) == (sim.n, real.n):
+        return None
+    found = drops.rate_drop(*sides)
+    interval = None if found.value is None else interval_of(found.low, found.high)
+    relative = interval_of(found.relative_low, found.relative_high)
+    low, high = interval or (None, None)
+    rates = [side.successes / side.n if side.n else None for side in sides]
+    return UnfinishedValue(
+        sides[0].n,
+        sides[1].n,
+        rates[0],
+        rates[1],
+        DropValue(found.value, interval, found.relative, relative),
+        verdicts.verdict(low, high, found.value, smallest),
+        found.method,
+    )
 
 
 def paired_success(pairs: list[PairRow]) -> PairedValue | None:

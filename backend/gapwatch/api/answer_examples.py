@@ -56,6 +56,7 @@ DROP: dict[str, Any] = {
     "episodes_needed": 0,
     "episodes_needed_reason": None,
     "episodes_for_precision": None,
+    "if_unfinished_failed": None,
     "better": "higher",
     "direction": "default",
     "method": "newcombe",
