@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gapwatch.answers.half import Half
 from gapwatch.levels import MISSING
 from gapwatch.statistics import ledger
@@ -61,17 +63,15 @@ class Weighed:
 
     def episodes_of(self, category: str) -> int:
         """How many failed episodes carry some weight of it."""
-        shares = self.weights.of(category)
-        return round(sum(count for count, share in zip(self.counts, shares, strict=True) if share > 0))
+        return round(float(np.asarray(self.counts)[self.weights.of(category) > 0].sum()))
 
     def behind(self, category: str, evidence: Evidence, most: int) -> tuple[Behind, ...]:
         """The episodes with the largest share first, the newest of equals first."""
         shares = self.weights.of(category)[: len(self.rows)]
-        order = sorted(range(len(self.rows)), key=lambda i: (-shares[i], -self.rows[i].started_at.timestamp()))
+        named = np.flatnonzero(shares > 0).tolist()
+        order = sorted(named, key=lambda i: (-shares[i], -self.rows[i].started_at.timestamp()))
         found = []
         for place in order[:most]:
-            if shares[place] <= 0:
-                break
             lines = attribute(self.records[place], evidence.taxonomy, evidence.usual, evidence.suspects).evidence
             why = tuple(_worded(line.sentence, evidence) for line in lines if category in line.categories)
             found.append(Behind(self.rows[place].id, float(shares[place]), why))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,15 @@ def batch_of(
     """The columns of some records; a condition or signal that an episode lacks is None or NaN in its row."""
     size = len(episodes)
     conditions: dict[str, list[Level]] = {}
-    signals: dict[str, Array] = {}
+    signals: dict[str, list[float]] = {}
     for row, episode in enumerate(episodes):
         for name, level in (episode.conditions or {}).items():
-            conditions.setdefault(name, [None] * size)[row] = level
+            if name not in conditions:
+                conditions[name] = [None] * size
+            conditions[name][row] = level
         for name, value in (episode.signals or {}).items():
             if name not in signals:
-                signals[name] = np.full(size, np.nan)
+                signals[name] = [nan] * size
             signals[name][row] = value
     return FailedBatch(
         np.ones(size) if counts is None else np.asarray(counts, dtype=float),
@@ -99,7 +102,7 @@ def batch_of(
         [e.labels for e in episodes],
         [e.phase for e in episodes],
         conditions,
-        signals,
+        {name: np.array(values) for name, values in signals.items()},
         sessions,
     )
 

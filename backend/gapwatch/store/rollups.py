@@ -58,10 +58,16 @@ def without_waiting(connection: Connection) -> AbstractContextManager[Any]:
 
 
 def hand_over(connection: Connection) -> None:
-    """Let Postgres have all of what was sent, and begin with it; a long statement goes out in pieces."""
+    """Let Postgres have all of what was sent, and begin with it; a long statement goes out in pieces.
+
+    What it answers meanwhile is taken in: a server that cannot write does not read either.
+    """
     pgconn = driver_connection(connection).pgconn
+    ready = select.poll()
+    ready.register(pgconn.socket, select.POLLIN | select.POLLOUT)
     while pgconn.flush():
-        select.select([], [pgconn.socket], [])
+        if any(event & select.POLLIN for _, event in ready.poll()):
+            pgconn.consume_input()
 
 
 def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> Added:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 from psycopg import sql
 from sqlalchemy import Connection
 
@@ -50,7 +52,7 @@ class PairRow:
 
 
 FAILED = """
-SELECT {stratum}, e.id, e.started_at, e.session, r.name, t.name, e.stage, cs.levels, nn.names, e.numbers,
+SELECT {stratum}, e.id, e.started_at, e.session, r.name, t.name, e.stage, cs.levels::text, nn.names, e.numbers,
        e.failure_phase, e.failure_labels, e.failure_category, sn.names, e.signals
 FROM {source} e
 LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
@@ -164,8 +166,9 @@ def _failed_rows(
 def _failed(row: tuple[Any, ...], stands_for: float) -> FailedRow:
     (_, id_, at, session, robot, site, stage, words, number_names, numbers, phase, labels, category, signal_names,
      signals) = row  # fmt: skip
-    levels = {name: level_of(value) for name, value in (words or {}).items()}
-    levels |= {name: level_of(value) for name, value in zip(number_names or (), numbers or (), strict=True)}
+    levels = _levels_of(words) if words else {}
+    if numbers:
+        levels = levels | {name: level_of(value) for name, value in zip(number_names, numbers, strict=True)}
     return FailedRow(
         id=id_,
         started_at=at,
@@ -226,3 +229,9 @@ def paired_episodes(
     """  # noqa: S608
     with driver_cursor(connection) as cursor:
         return [PairRow(*row) for row in cursor.execute(sql.SQL(statement), parameters)]
+
+
+@lru_cache(maxsize=10_000)
+def _levels_of(words: str) -> dict[str, str]:
+    """Many episodes share a set of conditions; it is never changed."""
+    return {name: level_of(value) for name, value in msgspec.json.decode(words).items()}
