@@ -49,11 +49,14 @@ _READ = (
 )
 _COLUMNS = ", ".join(expression for _, expression, _ in _READ)
 # One statement and so one view: an episode that is corrected meanwhile is in one of the tables and not in both.
+# The project as a value the planner does not know, as in `wire`.
 _CLAIMED = f"""
 WITH claimed AS (SELECT * FROM unnest(%s::text[], %s::int[], %s::int[]) AS c (id, revision, sign))
-SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision) WHERE e.project_id = %s
+SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episodes e USING (id, revision)
+WHERE e.project_id = (SELECT %s::int)
 UNION ALL
-SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episode_revisions e USING (id, revision) WHERE e.project_id = %s
+SELECT c.sign, {_COLUMNS} FROM claimed c JOIN episode_revisions e USING (id, revision)
+WHERE e.project_id = (SELECT %s::int)
 """  # noqa: S608 - nothing of a request is in it
 _STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
 
