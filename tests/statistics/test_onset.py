@@ -156,6 +156,21 @@ def test_a_site_or_robot_that_joins_late_is_not_a_change_of_time():
     assert found.change == pytest.approx(0.4)
 
 
+def test_a_fix_is_told_with_its_day_and_what_is_left():
+    found = find_onset(steps(12, 16), 950, 1000)
+    assert (found.verdict, found.risen_day) == ("at_deploy", START + timedelta(20))
+    assert found.reason.startswith("Real was 35.0 points below sim from the first day, and is 15.0 below since")
+
+
+def test_a_level_that_stays_is_no_fix():
+    generator = np.random.default_rng(4)
+    risen = 0
+    for _ in range(200):
+        days = [DayCount(START + timedelta(day), int(generator.binomial(20, 0.7)), 20) for day in range(40)]
+        risen += find_onset(days, 950, 1000).risen_day is not None
+    assert risen <= 10
+
+
 def test_an_improvement_is_no_onset():
     assert find_onset(steps(8, 16), 950, 1000).verdict == "at_deploy"
 

@@ -13,13 +13,15 @@ from gapwatch.answers.days import onset_of
 
 @dataclass(frozen=True, kw_only=True)
 class OnsetAnswer(Answer):
-    """`change` is in points of success as a fraction; `gains` say how far each explanation is above its price."""
+    """`change` is in points of success as a fraction; `gains` say how far each explanation is above its price.
+    `risen_day`: since when it is better, where nothing was lost since the first day."""
 
     verdict: str
     sentence: str
     change: float | None
     change_day: date | None
     plausible: tuple[date, date] | None
+    risen_day: date | None
     where: tuple[str, ...]
     versions: tuple[str, ...]
     gains: Mapping[str, float]
@@ -40,6 +42,7 @@ def answer_onset(comparison: Comparison) -> OnsetAnswer:
         change=found.change,
         change_day=found.change_day,
         plausible=plausible,
+        risen_day=found.risen_day,
         where=found.where,
         versions=tuple(word for policy_id, word in versions.items() if policy_id in ran),
         gains=found.net_gains,

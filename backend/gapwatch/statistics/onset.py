@@ -61,7 +61,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Onset:
-    """`change`: points of success lost. `net_gains`: what each model gains above its price; the best decides."""
+    """`change`: points of success lost. `net_gains`: what each model gains above its price; the best decides.
+    `risen_day`: since when it is better, where nothing was lost since the first day."""
 
     verdict: Verdict
     reason: str
@@ -71,6 +72,7 @@ class Onset:
     plausible_days: tuple[date, ...] = ()
     where: tuple[str, ...] = ()
     net_gains: Mapping[str, float] = field(default_factory=dict)
+    risen_day: date | None = None
 
 
 def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequence[Event] = ()) -> Onset:
@@ -83,7 +85,8 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     established. Its price is BIC's ln n, at least 6, and 3.5 more for a free day, ln r for r releases. The largest
     gain above its price is the verdict. Only losses count, sites must differ with p < 0.01, and a step with a
     release among its plausible days, or a day before, is a release regression. If none is: `at_deploy` where
-    Newcombe's interval of the drop is above zero, else `none`. Assumes independent episodes on a day.
+    Newcombe's interval of the drop is above zero, else `none`; with the day of a step upwards that is above its
+    price. Assumes independent episodes on a day.
     Sources: Schwarz 1978; Hansen 2000.
     Smallest n: 40 real episodes on 5 days, 10 on either side of a change; otherwise `too few episodes`.
     Measured without a change, 60–3000 episodes: 1–4 % false verdicts. With 300 episodes, 20 points lost at deploy,
@@ -122,7 +125,9 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     if not may_drift and net["release_regression"] > 0 and any(shown[day] in near for day, _ in releases):
         chosen = "release_regression"
     if net[chosen] <= 0:
-        return _constant(days, k_sim, n_sim, net)
+        is_better = step.rise.max(initial=0.0) / spread - price - FREE_DAY > 0
+        risen_day = step_days[step.rise.argmax()] if is_better else None
+        return _constant(days, k_sim, n_sim, net, risen_day)
     if chosen == "site_specific":
         reason = f"Success at {', '.join(where)} is {100 * site_loss:.1f} points below the others, on all days."
         return Onset("site_specific", reason, n_real, site_loss, where=where, net_gains=net)
@@ -151,6 +156,8 @@ class _Fit:
     gain: Array
     loss: Array
     rates: Array
+    rise: Array
+    """The same as the gain, of what is better afterwards."""
 
     @property
     def best(self) -> float:
@@ -235,7 +242,7 @@ class _Rows:
         constant = ((self.k @ self.member) / (self.n @ self.member)) @ self.member.T
         gain = 2 * (_likelihood(self.k, self.n, rates) - _likelihood(self.k, self.n, constant)).sum(axis=1)
         loss = ((expit(level) - expit(level + b[:, None])) @ (self.n @ self.member)) / self.n.sum()
-        return _Fit(np.where(loss > 0, gain, 0.0), loss, rates)
+        return _Fit(np.where(loss > 0, gain, 0.0), loss, rates, np.where(loss < 0, gain, 0.0))
 
     def _parted(self, x: Array) -> _Fit:
         """The same where one unit is parted in two: the rates of the parts are known without a search."""
@@ -246,7 +253,8 @@ class _Rows:
         parts = _likelihood(k - k_after, n - n_after, before) + _likelihood(k_after, n_after, after)
         gain = 2 * (parts - _likelihood(k, n, np.asarray(k / n)))
         loss = before - after
-        return _Fit(np.where(loss > 0, gain, 0.0), loss, np.where(x > 0, after[:, None], before[:, None]))
+        rates = np.where(x > 0, after[:, None], before[:, None])
+        return _Fit(np.where(loss > 0, gain, 0.0), loss, rates, np.where(loss < 0, gain, 0.0))
 
     def dispersion(self, fit: _Fit) -> float:
         """Pearson's χ² by its degrees of freedom, where two standard errors above 1; else 1."""
@@ -276,13 +284,25 @@ class _Rows:
         return tuple(sorted(self.names[i] for i in order[: best + 1])), float(gains[best]), float(loss)
 
 
-def _constant(days: Sequence[DayCount], k_sim: int, n_sim: int, net: Mapping[str, float]) -> Onset:
+def _constant(
+    days: Sequence[DayCount], k_sim: int, n_sim: int, net: Mapping[str, float], risen_day: date | None
+) -> Onset:
     k, n = sum(d.successes for d in days), sum(d.n for d in days)
     drop, (low, _) = newcombe(k_sim, n_sim, k, n)
     if low <= 0:
-        return Onset("none", "Real is not established to be below sim, nor to have fallen.", n, net_gains=net)
+        reason = "Real is not established to be below sim, nor to have fallen."
+        return Onset("none", reason, n, net_gains=net, risen_day=risen_day)
     reason = f"Real is {100 * drop:.1f} points below sim from the first day, on all days and at all sites alike."
-    return Onset("at_deploy", reason, n, drop, days[0].day, net_gains=net)
+    if risen_day is not None:
+        (k_before, n_before), (k_after, n_after) = (
+            (sum(d.successes for d in part), sum(d.n for d in part))
+            for part in ([d for d in days if d.day < risen_day], [d for d in days if d.day >= risen_day])
+        )
+        was, is_now = (100 * (k_sim / n_sim - k / n) for k, n in ((k_before, n_before), (k_after, n_after)))
+        reason = (
+            f"Real was {was:.1f} points below sim from the first day, and is {is_now:.1f} below since {risen_day}."
+        )
+    return Onset("at_deploy", reason, n, drop, days[0].day, net_gains=net, risen_day=risen_day)
 
 
 def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:

@@ -21,8 +21,8 @@ from gapwatch.store import copy_format as pg
 _AT_A_TIME = 128 * 1024
 _TEXT_ARRAY_OID, _INT4_OID = 1009, 23
 _PROBE_NAME = b"known_episodes"
-# Id by id, and the project as a value that the planner does not know: of one that is newer than the statistics it would
-# think that there is hardly a row, and read all of the project's for each id instead of using the key.
+# Id by id, and the project as a value that the planner does not know: of one that is newer than the statistics it
+# would think that there is hardly a row, and read all of its rows for each id instead of using the key.
 _PROBE = b"""
 SELECT e.id, e.content_hash, false FROM unnest($2) AS sent (id) CROSS JOIN LATERAL (
     SELECT id, content_hash FROM episodes WHERE project_id = (SELECT $1) AND id = sent.id OFFSET 0) AS e
