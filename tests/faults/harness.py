@@ -443,11 +443,17 @@ def wait_for_postgres(service: Service, within_s: float = 30) -> None:
 
 def settle(service: Service, project: Project, within_s: float = 40) -> None:
     """Wait until the service is ready and nothing is left to fold."""
-    wait_until(
-        lambda: httpx.get(f"{service.url}/readyz").status_code == httpx.codes.OK,
-        within_s,
-        what="readiness after the last kill",
-    )
+    answers: list[str] = []
+
+    def is_ready() -> bool:
+        answer = httpx.get(f"{service.url}/readyz")
+        answers.append(answer.text)
+        return answer.status_code == httpx.codes.OK
+
+    try:
+        wait_until(is_ready, within_s, what="readiness after the last kill")
+    except AssertionError as late:
+        raise AssertionError(f"{late}: {answers[-1:]}") from None
     wait_until(
         lambda: project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0,
         within_s,
