@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ import psycopg
 import pytest
 
 from gapwatch.store.database import Database
-from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
+from parts import Service, clean_environment, episode, make_project, reachable, start_service, wait_until
 
 # How each part is recognised among the supervisor's children.
 PARTS = {
@@ -75,6 +76,22 @@ def test_stopping_leaves_no_process_socket_or_lock(data_dir, number):
     left = {path.name for path in data_dir.iterdir()} - {"postgres-binaries-18"}
     assert left == {"postgres", "postgres-password", "secret-key"}
     assert not (data_dir / "postgres" / "postmaster.pid").exists()
+
+
+def test_a_full_disk_that_cannot_take_its_words_does_not_end_the_service(data_dir):
+    with Path("/dev/full").open("w") as full, (data_dir.parent / "log").open("w") as log:
+        command = [sys.executable, "-m", "gapwatch", "serve", "--port", "0", "--data-dir", str(data_dir)]
+        process = subprocess.Popen(command, env=clean_environment(), stdout=full, stderr=log)
+    service = Service(process, data_dir, data_dir.parent / "log")
+    try:
+        running = data_dir / "running.json"
+        wait_until(lambda: running.exists() and "url" in running.read_text(), 30, what="the start")
+        wait_until(lambda: is_ready(service), 30, what="readiness")
+        # Whoever ends because of it has done so by now.
+        time.sleep(2)
+        assert process.poll() is None and is_ready(service)
+    finally:
+        service.stop()
 
 
 def test_a_second_serve_on_the_same_directory_says_so_and_stops(own):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -146,7 +147,12 @@ class Supervisor:
         record(lock, settings, run_dir)
         await self._start_service(settings, listener)
         self.ready = True
-        await asyncio.to_thread(when_ready, settings)
+        try:
+            await asyncio.to_thread(when_ready, settings)
+        except OSError as error:
+            # What it says has nowhere to go; that must not end a service that is up.
+            if error.errno != errno.ENOSPC:
+                raise
 
     def _ask_to_stop(self) -> None:
         if self.stopping.is_set():
