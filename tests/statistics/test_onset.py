@@ -160,6 +160,8 @@ def test_a_fix_is_told_with_its_day_and_what_is_left():
     found = find_onset(steps(12, 16), 950, 1000)
     assert (found.verdict, found.risen_day) == ("at_deploy", START + timedelta(20))
     assert found.reason.startswith("Real was 35.0 points below sim from the first day, and is 15.0 below since")
+    better_than_sim = find_onset(steps(12, 19), 900, 1000).reason
+    assert better_than_sim.startswith("Real was 30.0 points below sim from the first day, and is 5.0 above since")
 
 
 def test_a_level_that_stays_is_no_fix():

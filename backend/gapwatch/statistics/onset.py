@@ -299,9 +299,8 @@ def _constant(
             for part in ([d for d in days if d.day < risen_day], [d for d in days if d.day >= risen_day])
         )
         was, is_now = (100 * (k_sim / n_sim - k / n) for k, n in ((k_before, n_before), (k_after, n_after)))
-        reason = (
-            f"Real was {was:.1f} points below sim from the first day, and is {is_now:.1f} below since {risen_day}."
-        )
+        where = f"{is_now:.1f} below" if is_now > 0 else f"{-is_now:.1f} above"
+        reason = f"Real was {was:.1f} points below sim from the first day, and is {where} since {risen_day}."
     return Onset("at_deploy", reason, n, drop, days[0].day, net_gains=net, risen_day=risen_day)
 
 
