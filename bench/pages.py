@@ -52,17 +52,8 @@ new MutationObserver(() => { window.firstChart ??= performance.now(); })
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=LEVELS)
-    parser.add_argument("--fleet", type=int, metavar="N", default=1000, help="deployments of the large fleet")
-    parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / ".cache/bench/pages.json")
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # The application that counts its queries in this process need not tell of every request.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    levels = sorted(given.stored)
-    report = Report()
-    report.remark(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
+    given, report = begin(__doc__, LEVELS, "pages")
+    levels = given.stored
     began = time.monotonic()
     try:
         with scratch_directory(ROOT / ".cache" / "bench") as directory, serving(directory / "pages") as service:
@@ -72,6 +63,22 @@ def main() -> None:
     finally:
         report.show()
     report.write(given.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
+
+
+def begin(words: str | None, levels: tuple[int, ...], name: str) -> tuple[argparse.Namespace, Report]:
+    """What the command line says, and a report that says how busy the machine is."""
+    parser = argparse.ArgumentParser(description=words)
+    parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=levels)
+    parser.add_argument("--fleet", type=int, metavar="N", default=1000, help="deployments of the large fleet")
+    parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / f".cache/bench/{name}.json")
+    given = parser.parse_args()
+    given.stored = sorted(given.stored)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # The application that counts its queries in this process need not tell of every request.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    report = Report()
+    report.remark(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
+    return given, report
 
 
 def measure_levels(service: Service, report: Report, levels: list[int]) -> None:

@@ -5,35 +5,20 @@
 
 from __future__ import annotations
 
-import argparse
-import logging
-import os
-import signal
 import sys
 import time
 from pathlib import Path
-
-import structlog
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from bench import pages, query  # noqa: E402
-from bench.report import Report  # noqa: E402
 from bench.service import scratch_directory, serving  # noqa: E402
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=query.LEVELS)
-    parser.add_argument("--fleet", type=int, metavar="N", default=1000, help="deployments of the large fleet")
-    parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / ".cache/bench/reading.json")
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    levels = sorted(given.stored)
-    report = Report()
-    report.remark(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
+    given, report = pages.begin(__doc__, query.LEVELS, "reading")
+    levels = given.stored
     began = time.monotonic()
     try:
         with scratch_directory(ROOT / ".cache" / "bench") as directory, serving(directory / "reading") as service:
