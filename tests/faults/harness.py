@@ -441,8 +441,9 @@ def wait_for_postgres(service: Service, within_s: float = 30) -> None:
     wait_until(accepts, within_s, pause_s=0.02, what="Postgres taking connections")
 
 
-def settle(service: Service, project: Project, within_s: float = 40) -> None:
-    """Wait until the service is ready and nothing is left to fold."""
+def settle(service: Service, project: Project, within_s: float = 40) -> float:
+    """Wait until the service is ready and nothing is left to fold; how many seconds that took."""
+    began = time.monotonic()
     answers: list[str] = []
 
     def is_ready() -> bool:
@@ -459,6 +460,7 @@ def settle(service: Service, project: Project, within_s: float = 40) -> None:
         within_s,
         what="everything folded",
     )
+    return time.monotonic() - began
 
 
 @dataclass

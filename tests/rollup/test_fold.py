@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
+from gapwatch import pace
+from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
-from gapwatch.store import rollups
+from gapwatch.store import folding, rollups
 from gapwatch.store.stored_rollups import all_rows
 from parts import episode, make_project, wait_until
 
@@ -243,6 +245,25 @@ def test_pooling_is_the_same_in_one_step_and_in_many(database, monkeypatch, rows
         names = connection.exec_driver_sql("SELECT name FROM pooled_conditions ORDER BY 1").scalars().all()
         cells = connection.exec_driver_sql("SELECT count(DISTINCT cell_id) FROM rollup_cells").scalar_one()
     assert (names, cells) == (["b", "d"], 12)
+
+
+def test_a_worker_that_dies_in_every_long_step_still_gets_on(database, monkeypatch):
+    monkeypatch.setattr(pace, "FIRST_STEP", 20)
+    put_rows(database, 100)
+    claimed_rows = folding.claimed_rows
+
+    def die_if_long(connection, project_id, claims):
+        if sum(len(claim.episode_ids) for claim in claims) > 20:
+            raise ServiceUnavailable("killed")
+        return claimed_rows(connection, project_id, claims)
+
+    monkeypatch.setattr(folding, "claimed_rows", die_if_long)
+    for _ in range(3):
+        with pytest.raises(ServiceUnavailable):
+            fold_due_work(database)
+    assert fold_due_work(database) == 4
+    done = verify_project(database, 1, "p")
+    assert (done.episodes, done.differences) == (100, 0), done.examples
 
 
 @pytest.mark.parametrize("count", [1, 50])

@@ -14,6 +14,7 @@ from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.incidents import settle
 from gapwatch.alerts.places import Place, place_of
 from gapwatch.errors import ServiceUnavailable
+from gapwatch.pace import growing_steps
 from gapwatch.store import alert_moves, alert_settings, detectors, watching
 from gapwatch.store.database import Connection, Database
 from gapwatch.watching.engine import watch_episodes
@@ -26,6 +27,7 @@ from gapwatch.watching.worsening import standing_now
 log = structlog.get_logger()
 
 ROUND_S = 30.0
+EPISODES_AT_MOST = 20_000
 
 
 def watch_due_episodes(database: Database, link_base: str) -> int:
@@ -34,17 +36,18 @@ def watch_due_episodes(database: Database, link_base: str) -> int:
     One step a project in turn: a busy one does not keep the others waiting, nor does one that fails.
     """
     done, until = 0, time.monotonic() + ROUND_S
-    while time.monotonic() < until:
-        count = sum(_try_step(database, one, link_base) for one in database.run(watching.projects_due))
-        if not count:
-            break
+    for episodes in growing_steps(EPISODES_AT_MOST):
+        projects = database.run(watching.projects_due)
+        count = sum(_try_step(database, project_id, episodes, link_base) for project_id in projects)
         done += count
+        if not count or time.monotonic() > until:
+            break
     return done
 
 
-def _try_step(database: Database, project_id: int, link_base: str) -> int:
+def _try_step(database: Database, project_id: int, episodes: int, link_base: str) -> int:
     try:
-        return database.run(_step(project_id, link_base))
+        return database.run(_step(project_id, episodes, link_base))
     except ServiceUnavailable:
         # The server is away, not a project to blame: the next sweep comes back.
         raise
@@ -54,11 +57,11 @@ def _try_step(database: Database, project_id: int, link_base: str) -> int:
         return 0
 
 
-def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:
+def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], int]:
     def step(connection: Connection) -> int:
         if not watching.try_lock_project(connection, project_id):
             return 0
-        rows = watching.due_rows(connection, project_id)
+        rows = watching.due_rows(connection, project_id, most)
         if not rows:
             return 0
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import structlog
 
 from gapwatch.errors import ServiceUnavailable
+from gapwatch.pace import growing_steps
 from gapwatch.rollup.add import add_episodes
 from gapwatch.store import folding, live, work
 from gapwatch.store.database import Connection, Database
@@ -26,9 +28,9 @@ GROUPS_AT_MOST = 5_000
 def fold_due_work(database: Database) -> int:
     """Fold until nothing is due; returns the number of work rows done."""
     done = 0
-    while True:
+    for episodes in growing_steps(EPISODES_AT_MOST):
         try:
-            count = database.run(_fold_step)
+            count = database.run(partial(_fold_step, episodes))
         except ServiceUnavailable:
             # The server is away, not a row to blame: the next sweep comes back.
             raise
@@ -37,19 +39,20 @@ def fold_due_work(database: Database) -> int:
             log.warning("fold failed, going row by row", error=str(error)[:200])
             count = _fold_row_by_row(database)
         if count == 0:
-            return done
+            break
         done += count
+    return done
 
 
-def _fold_step(connection: Connection) -> int:
-    claims = _claim(connection, CLAIM_AT_MOST)
+def _fold_step(episodes: int, connection: Connection) -> int:
+    claims = _claim(connection, CLAIM_AT_MOST, episodes)
     _fold(connection, claims)
     return len(claims)
 
 
-def _claim(connection: Connection, most: int) -> list[work.Claim]:
+def _claim(connection: Connection, most: int, episodes: int) -> list[work.Claim]:
     projects = folding.lock_projects(connection, "fold")
-    return work.claim(connection, "fold", projects, most, EPISODES_AT_MOST) if projects else []
+    return work.claim(connection, "fold", projects, most, episodes) if projects else []
 
 
 def _fold(connection: Connection, claims: list[work.Claim]) -> None:
@@ -81,7 +84,7 @@ def _fold_row_by_row(database: Database) -> int:
         claimed: list[work.Claim] = []
         try:
             with database.transaction() as connection:
-                claimed = _claim(connection, 1)
+                claimed = _claim(connection, 1, 1)
                 if not claimed:
                     return done
                 _fold(connection, claimed)

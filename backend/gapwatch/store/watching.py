@@ -16,7 +16,6 @@ from gapwatch.watching.silence import Arrival
 
 # Rows, and about how many episodes, of one transaction.
 ROWS_AT_MOST = 500
-EPISODES_AT_MOST = 20_000
 # An episode that began so long before the newest one tells of another time, and pages nobody today.
 LATE_AFTER = timedelta(days=1)
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
@@ -90,11 +89,12 @@ def lock_deployment(connection: Connection, deployment_id: int) -> None:
     connection.execute(statement, {"kind": DEPLOYMENT, "d": deployment_id})
 
 
-def due_rows(connection: Connection, project_id: int) -> list[DueRow]:
+def due_rows(connection: Connection, project_id: int, most: int) -> list[DueRow]:
+    """The first that are due, as many as make `most` episodes, at least one."""
     rows: list[DueRow] = []
     episodes = 0
     for row in connection.execute(_ROWS, {"p": project_id, "most": ROWS_AT_MOST}):
-        if rows and episodes + len(row.episode_ids) > EPISODES_AT_MOST:
+        if rows and episodes + len(row.episode_ids) > most:
             break
         rows.append(DueRow(row.id, row.episode_ids, row.accepted_at))
         episodes += len(row.episode_ids)
