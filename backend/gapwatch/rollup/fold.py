@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 # Work rows, and about how many episodes, of one transaction. Large steps make few updates of the same rollup row;
 # memory sets the bound.
-CLAIM_AT_MOST = 400
+CLAIM_AT_MOST = 4_000
 EPISODES_AT_MOST = 40_000
 # Days of sources whose sums are in memory together; twelve thousand took 840 MB.
 GROUPS_AT_MOST = 5_000
@@ -45,7 +45,7 @@ def fold_due_work(database: Database) -> int:
 
 
 def _fold_step(episodes: int, connection: Connection) -> int:
-    claims = _claim(connection, CLAIM_AT_MOST, episodes)
+    claims = _claim(connection, min(CLAIM_AT_MOST, episodes), episodes)
     _fold(connection, claims)
     return len(claims)
 
