@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from math import log, sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +34,9 @@ MOST_LEVELS = 12
 SETTLED = 1e-7
 # Where a slope begins is never known to the day: of a longer history every second or third is tried.
 MOST_BENDS = 120
-# Log-odds of ± 15.
-LEAST_RATE = 3.06e-7
 
 
-@dataclass(frozen=True)
-class DayCount:
+class DayCount(NamedTuple):
     """Real episodes of one day, at one site, by one robot, with one policy version."""
 
     day: date
@@ -151,13 +148,15 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
 
 @dataclass(frozen=True)
 class _Fit:
-    """One entry a candidate: its gain over the constant model (0 unless success falls) and the points lost."""
+    """One entry a candidate: its gain over the constant model (0 unless success falls) and the points lost.
+
+    `rates`: those of the best candidate, row by row. `rise`: like `gain`, of what is better afterwards.
+    """
 
     gain: Array
     loss: Array
     rates: Array
     rise: Array
-    """The same as the gain, of what is better afterwards."""
 
     @property
     def best(self) -> float:
@@ -187,23 +186,21 @@ class _Rows:
         self.version = np.array([version for _, _, version in keys])
 
     def slope(self) -> _Fit:
-        return self.fit(((self.day - self.day.min()) / (np.ptp(self.day) or 1.0))[None, :])
+        return self.fit_lines(((self.day - self.day.min()) / (np.ptp(self.day) or 1.0))[None, :])
 
     def bends(self) -> tuple[list[date], _Fit]:
         """A level until a day, then a slope to the end: at least a week and a fifth of the days."""
         shortest = max(SHORTEST_SLOPE, float(np.ptp(self.day)) * SLOPE_SHARE)
         last = float(self.day.max())
-        candidates = [d for d in sorted(set(self.dates)) if last - d.toordinal() >= shortest]
-        candidates = [d for d in candidates if self._is_split(self.day >= d.toordinal())]
+        candidates = [d for d in self._parting_days() if last - d.toordinal() >= shortest]
         candidates = candidates[:: -(-len(candidates) // MOST_BENDS) or 1]
         starts = [d.toordinal() for d in candidates]
-        return candidates, self.fit(
-            np.array([np.maximum(self.day - s, 0) / (last - s) for s in starts], dtype=float)
-        )
+        after = [np.maximum(self.day - start, 0) / (last - start) for start in starts]
+        return candidates, self.fit_lines(np.array(after, dtype=float))
 
     def steps(self) -> tuple[list[date], _Fit]:
-        candidates = [d for d in sorted(set(self.dates)) if self._is_split(self.day >= d.toordinal())]
-        return candidates, self.fit(np.array([self.day >= d.toordinal() for d in candidates], dtype=float))
+        candidates = self._parting_days()
+        return candidates, self.fit_steps([self.day >= d.toordinal() for d in candidates])
 
     def releases(self, events: Sequence[Event]) -> tuple[list[tuple[date, str]], _Fit]:
         """A version by its first day here, an event by its own; each parts the rows in its own way."""
@@ -212,25 +209,63 @@ class _Rows:
         named = [e for e in events if e.kind == "release" and e.day not in first]
         found += [(e.day, e.name, self.day >= e.day.toordinal()) for e in named]
         found = [item for item in found if self._is_split(item[2])]
-        return [(day, name) for day, name, _ in found], self.fit(np.array([x for *_, x in found], dtype=float))
+        return [(day, name) for day, name, _ in found], self.fit_steps([x for *_, x in found])
+
+    def _parting_days(self) -> list[date]:
+        """Those that have enough episodes before them, and with those after them."""
+        found, before, total = [], 0.0, self.n.sum()
+        of_day: dict[date, float] = {}
+        for day, n in zip(self.dates, self.n.tolist(), strict=True):
+            of_day[day] = of_day.get(day, 0.0) + n
+        for day, n in sorted(of_day.items()):
+            if min(before, total - before) >= FEWEST_PER_PART:
+                found.append(day)
+            before += n
+        return found
 
     def _is_split(self, after: NDArray[np.bool_]) -> bool:
         return bool(min(self.n[after].sum(), self.n[~after].sum()) >= FEWEST_PER_PART)
 
-    def fit(self, x: Array) -> _Fit:
-        """Log-odds = level of the unit + b x, for every row of x at once, by Newton's method."""
+    def fit_lines(self, x: Array) -> _Fit:
+        """Log-odds = level of the unit + b x, one row of x a candidate."""
+        x = x.reshape(-1, self.k.size)
+        return self._fit(self.k[None, :], self.n[None, :], self.member, x, x)
+
+    def fit_steps(self, after: Sequence[NDArray[np.bool_]]) -> _Fit:
+        """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all."""
+        x = np.array(after, dtype=float).reshape(-1, self.k.size)
+        units = self.member.shape[1]
+        k, n = (np.hstack([(of * (1 - x)) @ self.member, (of * x) @ self.member]) for of in (self.k, self.n))
+        return self._fit(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1), x)
+
+    def _fit(self, k: Array, n: Array, member: Array, x: Array, of_rows: Array) -> _Fit:
+        """`k`, `n`, `member` and `x` may be of sums of rows; `of_rows` is x of each."""
         from scipy.special import expit
 
-        x = x.reshape(-1, self.k.size)
-        if self.member.shape[1] == 1 and np.isin(x, (0.0, 1.0)).all():
-            return self._parted(x)
+        if not len(of_rows):
+            nothing = np.zeros(0)
+            return _Fit(nothing, nothing, nothing, nothing)
+        level, b = self._newton(k, n, member, x)
+        fitted = _likelihood(k, n, expit(level @ member.T + b[:, None] * x)).sum(axis=1)
+        totals = self.k @ self.member, self.n @ self.member
+        gain = 2 * (fitted - _likelihood(*totals, totals[0] / totals[1]).sum())
+        loss = ((expit(level) - expit(level + b[:, None])) @ totals[1]) / self.n.sum()
+        fallen, risen = np.where(loss > 0, gain, 0.0), np.where(loss < 0, gain, 0.0)
+        best = fallen.argmax()
+        return _Fit(fallen, loss, expit(level[best] @ self.member.T + b[best] * of_rows[best]), risen)
+
+    def _newton(self, k: Array, n: Array, member: Array, x: Array) -> tuple[Array, Array]:
+        """The levels of the units and b, one row a candidate."""
+        from scipy.special import expit
+
         start = (self.k @ self.member + 0.5) / (self.n @ self.member + 1)
-        level, b = np.tile(np.log(start / (1 - start)), (len(x), 1)), np.zeros(len(x))
+        count = max(len(k), len(x))
+        level, b = np.tile(np.log(start / (1 - start)), (count, 1)), np.zeros(count)
         for _ in range(12):
-            rates = expit(level @ self.member.T + b[:, None] * x)
-            weight, rest = self.n * rates * (1 - rates) + 1e-12, self.k - self.n * rates
-            own, cross = weight @ self.member + 1e-9, (weight * x) @ self.member
-            pull = rest @ self.member
+            rates = expit(level @ member.T + b[:, None] * x)
+            weight, rest = n * rates * (1 - rates) + 1e-12, k - n * rates
+            own, cross = weight @ member + 1e-9, (weight * x) @ member
+            pull = rest @ member
             bend = (weight * x * x).sum(axis=1) - (cross**2 / own).sum(axis=1)
             slant = (rest * x).sum(axis=1) - (cross * pull / own).sum(axis=1)
             move = np.clip(slant / np.maximum(bend, 1e-9), -2, 2)
@@ -238,30 +273,14 @@ class _Rows:
             b = np.clip(b + move, -15, 15)
             if np.abs(move).max(initial=0.0) < SETTLED:
                 break
-        rates = expit(level @ self.member.T + b[:, None] * x)
-        constant = ((self.k @ self.member) / (self.n @ self.member)) @ self.member.T
-        gain = 2 * (_likelihood(self.k, self.n, rates) - _likelihood(self.k, self.n, constant)).sum(axis=1)
-        loss = ((expit(level) - expit(level + b[:, None])) @ (self.n @ self.member)) / self.n.sum()
-        return _Fit(np.where(loss > 0, gain, 0.0), loss, rates, np.where(loss < 0, gain, 0.0))
-
-    def _parted(self, x: Array) -> _Fit:
-        """The same where one unit is parted in two: the rates of the parts are known without a search."""
-        k, n = self.k.sum(), self.n.sum()
-        k_after, n_after = x @ self.k, x @ self.n
-        before = np.clip((k - k_after) / np.maximum(n - n_after, 1), LEAST_RATE, 1 - LEAST_RATE)
-        after = np.clip(k_after / np.maximum(n_after, 1), LEAST_RATE, 1 - LEAST_RATE)
-        parts = _likelihood(k - k_after, n - n_after, before) + _likelihood(k_after, n_after, after)
-        gain = 2 * (parts - _likelihood(k, n, np.asarray(k / n)))
-        loss = before - after
-        rates = np.where(x > 0, after[:, None], before[:, None])
-        return _Fit(np.where(loss > 0, gain, 0.0), loss, rates, np.where(loss < 0, gain, 0.0))
+        return level, b
 
     def dispersion(self, fit: _Fit) -> float:
         """Pearson's χ² by its degrees of freedom, where two standard errors above 1; else 1."""
         freedom = self.k.size - self.member.shape[1] - 2
         if not fit.gain.size or freedom < 1:
             return 1.0
-        rates = np.clip(fit.rates[fit.gain.argmax()], 1e-3, 1 - 1e-3)
+        rates = np.clip(fit.rates, 1e-3, 1 - 1e-3)
         found = float((((self.k - self.n * rates) ** 2) / (self.n * rates * (1 - rates))).sum()) / freedom
         return found if found > 1 + 2 * sqrt(2 / freedom) else 1.0
 
