@@ -123,7 +123,7 @@ def excess_tests(pairs: Sequence[tuple[Counts, Counts]]) -> list[tuple[float, In
         return []
     here, rest = (np.array([pair[side] for pair in pairs], dtype=float).T for side in (0, 1))
     low, high = np.zeros(len(pairs)), np.full(len(pairs), 40.0)
-    for _ in range(50):
+    for _ in range(32):
         middle = (low + high) / 2
         _, below, above = _excess(here, rest, middle)
         apart = (below > 0) | (above < 0)
