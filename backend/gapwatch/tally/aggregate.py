@@ -114,25 +114,23 @@ class _KeptLevels:
             yield key, tuple(pair for pair in levels if pair[0] not in left_out) if left_out else levels
 
     def _of_numbers(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
+        alike: dict[tuple[tuple[int, int], int], list[Any]] = {}
         for key in keys:
             place, number, numbers = key
-            if number is None or numbers is None:
+            names = () if number is None or numbers is None else self._names.name_sets[number]
+            if self._left_out(place).issuperset(names):
                 yield key, ()
-                continue
-            left_out = self._left_out(place)
-            names = self._names.name_sets[number]
-            if left_out.issuperset(names):
-                yield key, ()
-                continue
-            values = unpack([numbers], len(names))[0].tolist()
-            yield (
-                key,
-                tuple(
-                    (name, level_of(value))
-                    for name, value in zip(names, values, strict=True)
-                    if name not in left_out
-                ),
-            )
+            else:
+                alike.setdefault((place, number), []).append(key)
+        for (place, number), mine in alike.items():
+            left_out, names = self._left_out(place), self._names.name_sets[number]
+            columns = unpack([numbers for _, _, numbers in mine], len(names)).T
+            kept = [
+                [(name, level_of(value)) for value in column.tolist()]
+                for name, column in zip(names, columns, strict=True)
+                if name not in left_out
+            ]
+            yield from zip(mine, zip(*kept, strict=True), strict=True)
 
     def _joined(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
         levels = self.levels
