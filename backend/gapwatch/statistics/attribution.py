@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gapwatch.taxonomy import UNATTRIBUTED, Taxonomy
 
@@ -52,8 +53,7 @@ class UsualRange:
     below: float = UNMEASURED_CREDIT
 
 
-@dataclass(frozen=True)
-class FailedEpisode:
+class FailedEpisode(NamedTuple):
     """What the record says of one failed episode."""
 
     category: str | None = None

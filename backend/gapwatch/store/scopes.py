@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gapwatch.levels import MISSING, number_range
 
@@ -82,8 +82,7 @@ def _covers(wide: tuple[int, ...] | None, narrow: tuple[int, ...] | None) -> boo
     return wide is None or (narrow is not None and set(narrow) <= set(wide))
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """What a group of episodes has in common; a condition that is not in `levels` was not given."""
 
     robot: str | None

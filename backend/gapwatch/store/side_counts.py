@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -33,8 +33,7 @@ FAILURES = """
 CONTRACTS = "SELECT source_id, contract_id, sum(episodes)::bigint FROM rollup_contracts WHERE {} GROUP BY 1, 2"
 
 
-@dataclass(frozen=True)
-class CellCount:
+class CellCount(NamedTuple):
     source_id: int
     policy_id: int
     task_id: int
@@ -45,8 +44,7 @@ class CellCount:
     abandoned: int
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """What was said of a failure."""
 
     phase: str | None
@@ -54,8 +52,7 @@ class Signature:
     category: str | None
 
 
-@dataclass(frozen=True)
-class FailureCount:
+class FailureCount(NamedTuple):
     source_id: int
     policy_id: int
     task_id: int

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from psycopg import sql
@@ -25,8 +25,7 @@ from gapwatch.store.side_series import BucketCount, bucket_counts
 STRATA = 20
 
 
-@dataclass(frozen=True)
-class FailedRow:
+class FailedRow(NamedTuple):
     """A failed episode with its evidence; it stands for `stands_for` failures of the side."""
 
     id: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -22,8 +21,7 @@ Tier = Literal["hour", "day", "month"]
 MOST_EPISODES = 20_000
 
 
-@dataclass(frozen=True)
-class BucketCount:
+class BucketCount(NamedTuple):
     """The outcomes of an hour, a day or a month; of one cell, or of all (None)."""
 
     bucket_at: datetime
@@ -37,8 +35,7 @@ class BucketCount:
     abandoned: int
 
 
-@dataclass(frozen=True)
-class SessionCount:
+class SessionCount(NamedTuple):
     source_id: int
     policy_id: int
     task_id: int
