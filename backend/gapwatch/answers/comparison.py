@@ -122,14 +122,21 @@ class Comparison:
         sim = self.subject.scope("sim")
         return [(self._real_scope, window), (sim, ALL_TIME)] + ([(sim, window)] if window != ALL_TIME else [])
 
+    @property
+    def _counts_first(self) -> bool:
+        """Whether a baseline is chosen without cells; with a filter, or for a whole page, all are read anyway."""
+        return self.question.wanted.is_open and not self._whole
+
     @cached_property
     def _cells(self) -> list[list[CellCount]]:
-        return sides.each_cell_counts(self.connection, self.project_id, self._asked)
+        """Of all that was asked, or where the baseline is chosen before: of the two sides."""
+        asked = [(half.scope, half.window) for half in self._halves] if self._counts_first else self._asked
+        return sides.each_cell_counts(self.connection, self.project_id, asked)
 
     @cached_property
     def _totals(self) -> list[dict[int, Sequence[int]]]:
-        """Outcomes by source; from the cells where they are read anyway: with a filter, or for a whole page."""
-        if self.question.wanted.is_open and not self._whole:
+        """Outcomes by source."""
+        if self._counts_first:
             return [dict(found) for found in sides.each_totals(self.connection, self.project_id, self._asked)]
         found: list[dict[int, Sequence[int]]] = []
         for cells in self._cells:
@@ -162,7 +169,7 @@ class Comparison:
             self._real_scope,
             self.question.window,
             wanted,
-            lambda: self._cells[0],
+            lambda: self._cells[1 if self._counts_first else 0],
             totals if wanted.is_open else None,
         )
         sim = self._sim_half()
@@ -216,6 +223,8 @@ class Comparison:
             place, window = 2, self.question.window
 
         def count() -> list[CellCount]:
+            if self._counts_first:
+                return self._cells[0]
             return [cell for cell in self._cells[place] if cell.source_id == chosen]
 
         scope = self.subject.scope("sim", (chosen,))

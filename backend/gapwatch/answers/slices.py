@@ -73,7 +73,7 @@ def suspects_of(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _counted(comparison: Comparison) -> dict[tuple[str, str], Counts]:
-    return level_counts(comparison.sim, comparison.real)
+    return comparison.once("levels", lambda: level_counts(comparison.sim, comparison.real))
 
 
 def _singles(comparison: Comparison) -> list[Slice]:

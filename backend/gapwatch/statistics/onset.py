@@ -111,7 +111,8 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     }
     chosen = max(net, key=lambda name: net[name])
     gain_days = step.gain / spread
-    plausible = tuple(d for d, gain in zip(step_days, gain_days, strict=True) if gain >= max(gain_days) - DAY_SET)
+    least = gain_days.max(initial=0.0) - DAY_SET
+    plausible = tuple(d for d, gain in zip(step_days, gain_days, strict=True) if gain >= least)
     # What happens on a day without episodes shows on the next day that has some.
     shown = {
         e: next((d for d in dates if d >= e), None) for e in (*(d for d, _ in releases), *(e.day for e in events))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Literal, cast
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import Cursor, sql
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from gapwatch.store.array_text import array_text
 from gapwatch.store.work import Claim
@@ -116,11 +117,10 @@ def rows_where(
 
 
 # What episodes are counted by, for rows that shall tell of nothing else.
-CountedBy = Literal["outcome", "cell", "failure", "sitting"]
+CountedBy = Literal["outcome", "failure", "sitting"]
 _CELL = ("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers")
 _COUNTED_BY: Mapping[CountedBy, tuple[str, ...]] = {
     "outcome": (),
-    "cell": _CELL,
     "failure": (*_CELL, "failure_phase", "failure_labels", "failure_category"),
     "sitting": ("session", "contract_id"),
 }
@@ -166,34 +166,40 @@ def standing_rows(
 
 def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Episodes:
     """Rows as what can be summed; the numbers in them are looked up first."""
-    sets = set(map(itemgetter(9), rows)) - {None}
-    names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22))) - {None}
-    known = Names(
-        condition_sets(connection, project_id, sets),
-        name_sets(connection, project_id, names),
+    sets = set(map(itemgetter(9), rows))
+    names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22)))
+    return Episodes(rows, names_of(connection, project_id, sets, names))
+
+
+def names_of(
+    connection: Connection, project_id: int, sets: Collection[int | None], names: Collection[int | None]
+) -> Names:
+    return Names(
+        _interned(connection, project_id, _SETS, sets),
+        _interned(connection, project_id, _NAMES, names),
         pooled_names(connection, project_id),
     )
-    return Episodes(rows, known)
 
 
-def condition_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, dict[str, Any]]:
-    if not ids:
-        return {}
-    found = connection.execute(
-        text("SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"),
-        {"p": project_id, "ids": sorted(ids)},
-    )
-    return {row.id: row.levels for row in found}
+_SETS = "SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"
+_NAMES = "SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"
+# They never change, so a process remembers them; so many of a kind at most.
+_KNOWN: WeakKeyDictionary[Engine, dict[str, dict[tuple[int, int], Any]]] = WeakKeyDictionary()
+_MOST_KNOWN = 10_000
 
 
-def name_sets(connection: Connection, project_id: int, ids: Collection[int]) -> dict[int, list[str]]:
-    if not ids:
-        return {}
-    found = connection.execute(
-        text("SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"),
-        {"p": project_id, "ids": sorted(ids)},
-    )
-    return {row.id: row.names for row in found}
+def _interned(
+    connection: Connection, project_id: int, statement: str, ids: Collection[int | None]
+) -> dict[int, Any]:
+    known = _KNOWN.setdefault(connection.engine, {}).setdefault(statement, {})
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    wanted = [i for i in ids if i is not None]
+    unknown = sorted(i for i in wanted if (project_id, i) not in known)
+    if unknown:
+        for row in connection.execute(text(statement), {"p": project_id, "ids": unknown}):
+            known[project_id, row[0]] = row[1]
+    return {i: known[project_id, i] for i in wanted}
 
 
 def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:

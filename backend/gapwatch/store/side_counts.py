@@ -13,6 +13,7 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.statistics.sketches import Moments, Sketch
+from gapwatch.store.edge_cells import CellKey, each_edge_cells
 from gapwatch.store.folding import driver_cursor
 from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses
 from gapwatch.store.side_edges import Asked, Of, each_edges, ends_of, numbered
@@ -107,17 +108,20 @@ def each_cell_counts(connection: Connection, project_id: int, asked: Sequence[As
                sum(aborted)::bigint, sum(abandoned)::bigint
         FROM rollup_cells WHERE {} GROUP BY 1, 2, 3, 4
     """
-    sides: list[dict[tuple[int, int, int, CellContent | int], list[int]]] = []
     rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "cell"), rows, strict=True):
-        counted: dict[tuple[int, int, int, CellContent | int], list[int]]
-        counted = {row[:4]: list(row[4:]) for row in mine}
-        for ((_, policy, task, source), _, content), counts in at_edges.cells.items():
-            place = counted.setdefault((source, policy, task, content), [0, 0, 0, 0])
+    # Named first: what is known by its number is then one with what stands at the ends.
+    named = cells_named(connection, project_id, {row[3] for mine in rows for row in mine})
+    sides: list[dict[CellKey, list[int]]] = []
+    for at_edges, mine in zip(each_edge_cells(connection, project_id, asked), rows, strict=True):
+        counted: dict[CellKey, list[int]] = {row[:4]: list(row[4:]) for row in mine}
+        for key, counts in at_edges.items():
+            place = counted.setdefault(key, [0, 0, 0, 0])
             for outcome, count in enumerate(counts):
                 place[outcome] += count
         sides.append(counted)
-    named = cells_named(connection, project_id, {key[3] for counted in sides for key in counted})
+    named |= cells_named(
+        connection, project_id, {key[3] for counted in sides for key in counted if key[3] not in named}
+    )
     return [
         [
             CellCount(source, policy, task, named[cell], *counts)
@@ -251,7 +255,7 @@ def _bucket_rows(
     asked: Sequence[Asked],
     query: str,
     project: str = "project_id",
-    of: Of = "cell",
+    of: Of = "failure",
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each side, all in one query."""
     found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
@@ -264,7 +268,7 @@ def _bucket_rows(
 
 
 def bucket_statements(
-    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id", of: Of = "cell"
+    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id", of: Of = "failure"
 ) -> tuple[list[str], dict[str, Any]]:
     """The side, then what the query says of it."""
     statements: list[str] = []

@@ -75,6 +75,26 @@ def _only(sums: Sums, scope: Scope) -> Sums:
 def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts, of: Of) -> Sums:
     if not parts.edges:
         return Sums()
+    clauses, parameters = _clauses(scopes, parts)
+    if of == "values":
+        rows = rows_where(connection, project_id, clauses, parameters)
+        return Sums(values=episodes_in(connection, project_id, rows).measured())
+    rows = counted_rows_where(connection, project_id, clauses, parameters, of)
+    return episodes_in(connection, project_id, rows).counted()
+
+
+def _clauses(scopes: Sequence[Scope], parts: Parts) -> tuple[sql.Composable, dict[str, Any]]:
+    """The episodes of these sides at the ends of a window."""
+    sides: list[str] = []
+    parameters: dict[str, Any] = {}
+    for side, scope in enumerate(scopes):
+        sides.append(numbered(f"({scope.clauses('e')})", f"of_{side}"))
+        parameters |= {f"{name}_of_{side}": value for name, value in scope.parameters().items()}
+    ends, times = end_clauses(parts)
+    return sql.SQL(f"({' OR '.join(sides)}) AND {ends}"), parameters | times
+
+
+def end_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
     ends = " OR ".join(
         f"(e.started_at >= %(since_{number})s AND e.started_at < %(until_{number})s)"
         for number in range(len(parts.edges))
@@ -82,13 +102,4 @@ def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope]
     parameters: dict[str, Any] = {}
     for number, (since, until) in enumerate(parts.edges):
         parameters |= {f"since_{number}": since, f"until_{number}": until}
-    sides = []
-    for side, scope in enumerate(scopes):
-        sides.append(numbered(f"({scope.clauses('e')})", f"of_{side}"))
-        parameters |= {f"{name}_of_{side}": value for name, value in scope.parameters().items()}
-    clauses = sql.SQL(f"({' OR '.join(sides)}) AND ({ends})")
-    if of == "values":
-        rows = rows_where(connection, project_id, clauses, parameters)
-        return Sums(values=episodes_in(connection, project_id, rows).measured())
-    rows = counted_rows_where(connection, project_id, clauses, parameters, of)
-    return episodes_in(connection, project_id, rows).counted()
+    return f"({ends})", parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Literal
 
 from sqlalchemy import Connection, text
@@ -12,21 +12,28 @@ from gapwatch.store.tables.rollups import NO_CONTRACT
 from gapwatch.tally.sums import CellContent
 
 _NAMED: dict[tuple[int, int], Cell] = {}
+_NUMBERS: dict[tuple[int, CellContent], int] = {}
 _MOST_NAMED = 50_000
 
 
+def known_number(project_id: int, content: CellContent) -> CellContent | int:
+    """The number of a cell that has been named before, else the content itself."""
+    return _NUMBERS.get((project_id, content), content)
+
+
 def cells_named(
-    connection: Connection, project_id: int, cells: set[CellContent | int]
+    connection: Connection, project_id: int, cells: Set[CellContent | int]
 ) -> dict[CellContent | int, Cell]:
     """The cells of a rollup by number, and those of single episodes by content."""
     unknown = [cell for cell in cells if isinstance(cell, int) and (project_id, cell) not in _NAMED]
     if unknown:
         if len(_NAMED) > _MOST_NAMED:
             _NAMED.clear()
+            _NUMBERS.clear()
         found = connection.execute(
             text(
-                "SELECT c.id, r.name AS robot, s.name AS site, c.stage, c.levels FROM cells c"
-                " LEFT JOIN robots r ON r.project_id = c.project_id AND r.id = c.robot_id"
+                "SELECT c.id, c.robot_id, c.site_id, r.name AS robot, s.name AS site, c.stage, c.levels"
+                " FROM cells c LEFT JOIN robots r ON r.project_id = c.project_id AND r.id = c.robot_id"
                 " LEFT JOIN sites s ON s.project_id = c.project_id AND s.id = c.site_id"
                 " WHERE c.project_id = :p AND c.id = ANY(:ids)"
             ),
@@ -34,6 +41,8 @@ def cells_named(
         )
         for row in found:
             _NAMED[project_id, row.id] = Cell(row.robot, row.site, row.stage, row.levels)
+            content = (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items())))
+            _NUMBERS[project_id, content] = row.id
     contents = [cell for cell in cells if not isinstance(cell, int)]
     robots = _names(connection, project_id, "robots", {cell[0] for cell in contents})
     sites = _names(connection, project_id, "sites", {cell[1] for cell in contents})

@@ -55,7 +55,7 @@ def _count(columns: Columns, names: Names) -> Sums:
     for (place, session, outcome), count in Counter(zip(places, of.session, of.outcome, strict=True)).items():
         if session is not None and outcome in JUDGED:
             sums.sessions.setdefault((*scopes[place], session), [0, 0])[PLACE[outcome]] += count
-    kept = _KeptLevels(of, names)
+    kept = KeptLevels(of, names)
     found, cells = numbered(zip(places, of.robot_id, of.site_id, of.stage, kept.numbers, strict=True))
     keys = [(*scopes[place], (*where, kept.levels[number])) for place, *where, number in found]
     for (cell, outcome), count in Counter(zip(cells, of.outcome, strict=True)).items():
@@ -74,7 +74,7 @@ def _count(columns: Columns, names: Names) -> Sums:
     return sums
 
 
-class _KeptLevels:
+class KeptLevels:
     """The conditions of each row as the number of its levels, without those that are left out of cells.
 
     Rows are numbered by distinct contents, found a column at a time: many rows share theirs.
