@@ -40,9 +40,8 @@ def with_sessions(
         return Sitting(Side(successes, n), len(sessions))
     if complete and alone_n <= MOST_LISTED:
         singles = [(1, 1)] * alone_k + [(0, 1)] * (alone_n - alone_k)
-        all_of_it = [*sessions, *singles]
-        inflation = rates.clustered_rate(*zip(*all_of_it, strict=True)).design_effect
-        return Sitting(Side(successes, n, all_of_it), len(sessions), inflation=inflation)
+        side = Side(successes, n, [*sessions, *singles])
+        return Sitting(side, len(sessions), inflation=side.by_session.design_effect)
     effect = rates.clustered_rate(*zip(*sessions, strict=True)).design_effect
     if complete:
         # The attempts outside any session are independent, so the excess variance is that of the others alone.

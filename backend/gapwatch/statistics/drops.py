@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from math import inf, sqrt
 from typing import Literal
@@ -31,10 +32,14 @@ class Side:
     n: int
     sessions: Sequence[tuple[int, int]] | None = None
 
-    @property
+    @cached_property
     def clustered(self) -> bool:
         sizes = [n for _, n in self.sessions or () if n]
         return len(sizes) >= rates.FEWEST_SESSIONS and max(sizes) > 1
+
+    @cached_property
+    def by_session(self) -> rates.ClusteredRate:
+        return rates.clustered_rate(*zip(*self.sessions or [(self.successes, self.n)], strict=True))
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,8 @@ class RateDrop:
 
 def side_limits(side: Side, other: Side) -> Limits:
     """The limits with which a side enters `rate_drop`."""
-    if side.clustered and side.sessions is not None:
-        rate = rates.clustered_rate([k for k, _ in side.sessions], [n for _, n in side.sessions])
-        return Limits(side.successes / side.n, rate.low, rate.high)
+    if side.clustered:
+        return Limits(side.successes / side.n, side.by_session.low, side.by_session.high)
     interval = rates.modified_wilson if other.n > LOPSIDED * side.n else wilson
     return Limits(side.successes / side.n, *interval(side.successes, side.n))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -18,16 +18,18 @@ from gapwatch.store.array_text import array_text
 from gapwatch.store.work import Claim
 from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.rows import Names
+from gapwatch.tally.sums import Sums
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
 
+_SOURCE = "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END"
 # In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
 _READ = (
     ("domain", "e.domain", "text"),
     ("policy_id", "e.policy_id", "int"),
     ("task_id", "e.task_id", "int"),
-    ("source_id", "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END", "int"),
+    ("source_id", _SOURCE, "int"),
     ("hour", "floor(extract(epoch FROM e.started_at) / 3600)::bigint * 3600", "bigint"),
     ("robot_id", "e.robot_id", "int"),
     ("site_id", "e.site_id", "int"),
@@ -116,42 +118,61 @@ def rows_where(
         return cursor.fetchall()
 
 
-# What episodes are counted by, for rows that shall tell of nothing else.
-CountedBy = Literal["outcome", "failure", "sitting"]
-_CELL = ("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers")
-_COUNTED_BY: Mapping[CountedBy, tuple[str, ...]] = {
-    "outcome": (),
-    "failure": (*_CELL, "failure_phase", "failure_labels", "failure_category"),
-    "sitting": ("session", "contract_id"),
+# What a failure is counted by.
+_OF_A_FAILURE = {
+    *("domain", "policy_id", "task_id", "source_id", "outcome"),
+    *("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers"),
+    *("failure_phase", "failure_labels", "failure_category"),
 }
 
 
-def counted_rows_where(
-    connection: Connection,
-    project_id: int,
-    clauses: sql.Composable,
-    parameters: Mapping[str, Any],
-    counted_by: CountedBy,
+def failed_rows_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
 ) -> list[tuple[Any, ...]]:
-    """The same without what is not counted by: Postgres counts, and equal rows come as one object many times."""
-    kept = {"domain", "policy_id", "task_id", "source_id", "outcome", *_COUNTED_BY[counted_by]}
+    """The failures among them, as rows that tell of nothing else: equal ones come as one object many times."""
     columns = [
-        expression if name in kept else "0::bigint" if name == "hour" else f"NULL::{kind}"
+        expression if name in _OF_A_FAILURE else "0::bigint" if name == "hour" else f"NULL::{kind}"
         for name, expression, kind in _READ
     ]
-    only = " AND e.outcome = 'failure'" if counted_by == "failure" else ""
-    keys = ", ".join(str(place + 2) for place, (name, _, _) in enumerate(_READ) if name in kept)
+    keys = ", ".join(str(place + 2) for place, (name, _, _) in enumerate(_READ) if name in _OF_A_FAILURE)
     statement = (
         sql.SQL(
             f"SELECT count(*)::int, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
-            " WHERE e.project_id = %(project_id)s AND "
+            " WHERE e.project_id = %(project_id)s AND e.outcome = 'failure' AND "
         )
         + clauses
-        + sql.SQL(f"{only} GROUP BY {keys}")
+        + sql.SQL(f" GROUP BY {keys}")
     )
     with driver_cursor(connection) as cursor:
         cursor.execute(statement, {**parameters, "project_id": project_id})
         return [row for count, *rest in cursor.fetchall() for row in [(1, *rest)] * count]
+
+
+def outcomes_where(
+    connection: Connection,
+    project_id: int,
+    clauses: sql.Composable,
+    parameters: Mapping[str, Any],
+    *,
+    by_sitting: bool,
+) -> Sums:
+    """Their outcomes, and by sitting those of each session and the episodes under each contract."""
+    session, contract = ("e.session", "e.contract_id") if by_sitting else ("NULL", "NULL")
+    statement = (
+        sql.SQL(
+            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE}, e.outcome, {session}, {contract},"  # noqa: S608
+            " count(*)::int FROM episodes e WHERE e.project_id = %(project_id)s AND "
+        )
+        + clauses
+        + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7")
+    )
+    sums = Sums()
+    with driver_cursor(connection) as cursor:
+        for *scope, outcome, session, contract, count in cursor.execute(
+            statement, {**parameters, "project_id": project_id}
+        ):
+            sums.count_sitting((*scope,), outcome, session, contract, count)
+    return sums
 
 
 def standing_rows(

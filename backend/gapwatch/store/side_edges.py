@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.folding import CountedBy, counted_rows_where, episodes_in, rows_where
+from gapwatch.store.folding import episodes_in, failed_rows_where, outcomes_where, rows_where
 from gapwatch.store.scopes import Parts, Scope, Window, split
 from gapwatch.tally.sums import Sums
 
@@ -24,8 +24,8 @@ def numbered(clauses: str, suffix: str) -> str:
     return _PARAMETER.sub(rf"%(\1_{suffix})s", clauses)
 
 
-# Counts are made by Postgres; values need every episode.
-Of = CountedBy | Literal["values"]
+# What is read of them. Counts are made by Postgres; values need every episode.
+Of = Literal["outcome", "failure", "sitting", "values"]
 _Key = tuple[int, Scope, Window, Of]
 _EDGES: WeakKeyDictionary[Connection, dict[_Key, Sums]] = WeakKeyDictionary()
 
@@ -79,8 +79,10 @@ def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope]
     if of == "values":
         rows = rows_where(connection, project_id, clauses, parameters)
         return Sums(values=episodes_in(connection, project_id, rows).measured())
-    rows = counted_rows_where(connection, project_id, clauses, parameters, of)
-    return episodes_in(connection, project_id, rows).counted()
+    if of == "failure":
+        rows = failed_rows_where(connection, project_id, clauses, parameters)
+        return episodes_in(connection, project_id, rows).counted()
+    return outcomes_where(connection, project_id, clauses, parameters, by_sitting=of == "sitting")
 
 
 def _clauses(scopes: Sequence[Scope], parts: Parts) -> tuple[sql.Composable, dict[str, Any]]:

@@ -9,10 +9,9 @@ from typing import Any
 
 from gapwatch.levels import level_of
 from gapwatch.tally.measure import measure
-from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
-from gapwatch.tally.sums import Key, Levels, Measured, Sums, add_named
+from gapwatch.tally.rows import Columns, Names, numbered, unpack
+from gapwatch.tally.sums import JUDGED, PLACE, Key, Levels, Measured, Sums, add_named
 
-PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 _NOTHING: frozenset[str] = frozenset()
 
 

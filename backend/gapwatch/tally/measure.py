@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.sketches import signed_bins, step_sums
-from gapwatch.tally.rows import JUDGED, Columns, Names, numbered, unpack
-from gapwatch.tally.sums import Measured, Scope
+from gapwatch.tally.rows import Columns, Names, numbered, unpack
+from gapwatch.tally.sums import JUDGED, Measured, Scope
 from gapwatch.tally.values import ValueSum
 
 # Wider than any log-bin index, so that a place and a bin fit into one integer.

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gapwatch.tally.sums import DAY_S, Key, Scope
 
-JUDGED = ("success", "failure")
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
 _HEADER = 20
 _ELEMENT = np.dtype([("length", ">i4"), ("value", ">f8")])

@@ -25,6 +25,8 @@ Measured: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
 Key = TypeVar("Key", bound=Hashable)
 
 DAY_S = 86400
+PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
+JUDGED = ("success", "failure")
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +54,14 @@ class Sums:
         _add_numbers(self.failures, other.failures, sign)
         _add_numbers(self.contracts, other.contracts, sign)
         add_named(self.values, other.values, sign)
+
+    def count_sitting(self, scope: Scope, outcome: str, session: str | None, contract: int | None, n: int) -> None:
+        """Episodes of any time with one outcome, in one session, under one contract."""
+        self.hours.setdefault((scope, 0), [0, 0, 0, 0])[PLACE[outcome]] += n
+        key = (scope, 0, contract or 0)
+        self.contracts[key] = self.contracts.get(key, 0) + n
+        if session is not None and outcome in JUDGED:
+            self.sessions.setdefault((scope, 0, session), [0, 0])[PLACE[outcome]] += n
 
     def leave_out(self, left_out: Mapping[tuple[int, int], Collection[str]]) -> None:
         """Cells without the conditions that are left out, by policy and task; those that become one are added."""
