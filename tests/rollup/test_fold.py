@@ -14,6 +14,7 @@ from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
 from gapwatch.store import folding, rollups
+from gapwatch.store.migrate import migrate
 from gapwatch.store.stored_rollups import all_rows
 from parts import episode, make_project, wait_until
 
@@ -264,6 +265,24 @@ def test_a_worker_that_dies_in_every_long_step_still_gets_on(database, monkeypat
     assert fold_due_work(database) == 4
     done = verify_project(database, 1, "p")
     assert (done.episodes, done.differences) == (100, 0), done.examples
+
+
+def test_days_of_robots_are_filled_from_the_cells_that_were_there(database):
+    put_rows(database, 60)
+    with database.transaction() as connection:
+        connection.exec_driver_sql(
+            "UPDATE episodes SET robot_id = nullif(mod(duration_s::int, 3), 0), site_id = nullif(mod(duration_s::int, 2), 0)"
+        )
+    fold_due_work(database)
+    days = "SELECT robot_id, site_id, successes FROM rollup_places ORDER BY 1, 2"
+    with database.transaction() as connection:
+        folded = [tuple(row) for row in connection.exec_driver_sql(days)]
+    migrate(database, "0009")
+    migrate(database)
+    with database.transaction() as connection:
+        assert [tuple(row) for row in connection.exec_driver_sql(days)] == folded
+    assert folded == [(robot, site, 10) for robot in range(3) for site in range(2)]
+    assert verify_project(database, 1, "p").differences == 0
 
 
 @pytest.mark.parametrize("count", [1, 50])

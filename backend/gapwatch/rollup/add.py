@@ -39,7 +39,9 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
         rollups.hand_over(connection)
         # Postgres adds the cells while we are measuring; what is sent now would only wait at its door.
         values = episodes.measured()
-        rest = [add(table) for table in ("rollup_failures", "rollup_sessions", "rollup_contracts")]
+        rest = [
+            add(table) for table in ("rollup_places", "rollup_failures", "rollup_sessions", "rollup_contracts")
+        ]
         _add_values(connection, project_id, values)
         new_cells = in_cells.settle()
         for each in (counts, *rest):

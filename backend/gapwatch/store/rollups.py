@@ -24,6 +24,7 @@ OUTCOMES = ("successes", "failures", "aborted", "abandoned")
 TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
     "rollup_counts": ((*SCOPE, *BUCKET), OUTCOMES),
     "rollup_cells": ((*SCOPE, *BUCKET, ("cell_id", "int")), OUTCOMES),
+    "rollup_places": ((*SCOPE, ("bucket_at", "bigint"), ("robot_id", "int"), ("site_id", "int")), OUTCOMES),
     "rollup_failures": ((*SCOPE, *BUCKET, ("cell_id", "int"), ("signature_id", "int")), ("failures",)),
     "rollup_sessions": ((*SCOPE, ("bucket_at", "bigint"), ("session", "text")), ("successes", "failures")),
     "rollup_contracts": ((*SCOPE, *BUCKET, ("contract_id", "int")), ("episodes",)),

@@ -75,21 +75,15 @@ _DAYS = {
     "real": """
         SELECT {side}, day.bucket_at, day.source_id, day.policy_id, day.task_id, r.name, s.name, day.successes,
                day.failures, day.aborted, day.abandoned
-        FROM (
-            SELECT bucket_at, source_id, policy_id, task_id, robot_id, site_id,
-                   sum(successes)::bigint AS successes, sum(failures)::bigint AS failures,
-                   sum(aborted)::bigint AS aborted, sum(abandoned)::bigint AS abandoned
-            FROM rollup_cells d JOIN cells c ON c.project_id = d.project_id AND c.id = d.cell_id
-            WHERE d.project_id = %(project_id)s AND tier = 'day' AND {clauses} GROUP BY 1, 2, 3, 4, 5, 6
-        ) AS day
-        LEFT JOIN robots r ON r.project_id = %(project_id)s AND r.id = day.robot_id
-        LEFT JOIN sites s ON s.project_id = %(project_id)s AND s.id = day.site_id
+        FROM (SELECT * FROM rollup_places WHERE project_id = %(project_id)s AND {clauses}) AS day
+        LEFT JOIN robots r ON r.project_id = day.project_id AND r.id = day.robot_id
+        LEFT JOIN sites s ON s.project_id = day.project_id AND s.id = day.site_id
     """,
 }
 
 
 def each_day_counts(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[list[BucketCount]]:
-    """The days of each side in order: real ones by robot and site, in a tenth of the rows that cells are."""
+    """The days of each side in order, real ones by robot and site."""
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
     for side, (scope, window) in enumerate(asked):

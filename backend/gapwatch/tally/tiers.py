@@ -13,17 +13,17 @@ Rows = dict[tuple[Any, ...], Counts]
 
 def count_rows(sums: Sums) -> dict[str, Rows]:
     """By table: (*scope, tier, bucket, …) → what is added. Cells and signatures stand with their content."""
-    rows: dict[str, Rows] = {
-        name: {}
-        for name in ("rollup_counts", "rollup_cells", "rollup_failures", "rollup_sessions", "rollup_contracts")
-    }
+    names = ("counts", "cells", "places", "failures", "sessions", "contracts")
+    rows: dict[str, Rows] = {f"rollup_{name}": {} for name in names}
     for (scope, hour), counts in sums.hours.items():
         for tier, bucket in (("hour", hour), *_tiers(hour - hour % DAY_S)):
             _add(rows["rollup_counts"], (*scope, tier, bucket), counts)
-    cells, failures = rows["rollup_cells"], rows["rollup_failures"]
+    cells, places, failures = rows["rollup_cells"], rows["rollup_places"], rows["rollup_failures"]
     for (scope, day, cell), counts in sums.cells.items():
         cells[*scope, "day", day, cell] = counts
         _add(cells, (*scope, "month", month_of(day), cell), counts)
+        if scope[0] == "real":
+            _add(places, (*scope, day, cell[0] or 0, cell[1] or 0), counts)
     for (scope, day, cell, signature), count in sums.failures.items():
         failures[*scope, "day", day, cell, signature] = [count]
         _add(failures, (*scope, "month", month_of(day), cell, signature), [count])

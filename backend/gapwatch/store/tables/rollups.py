@@ -100,6 +100,23 @@ class RollupCell(Scoped, Base):
     abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
+class RollupPlace(Scoped, Base):
+    """Exact counts of real outcomes per day, robot and site; 0 where an episode names none.
+
+    Cells say it too, in hundreds of rows a day. The onset of a loss compares every robot's days of a year.
+    """
+
+    __tablename__ = "rollup_places"
+
+    bucket_at: Mapped[Time] = mapped_column(primary_key=True)
+    robot_id: Mapped[int] = mapped_column(primary_key=True)
+    site_id: Mapped[int] = mapped_column(primary_key=True)
+    successes: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger)
+    aborted: Mapped[int] = mapped_column(BigInteger)
+    abandoned: Mapped[int] = mapped_column(BigInteger)
+
+
 class Signature(Base):
     """What senders and people said of a failure: phase, labels and category, interned."""
 
