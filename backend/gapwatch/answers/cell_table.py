@@ -18,17 +18,18 @@ class CellTable:
     """The judged episodes of both sides by cell, to be counted by any conditions: a level is a small number."""
 
     def __init__(self, sim: Iterable[CellCount], real: Iterable[CellCount]) -> None:
-        judged = [[cell for cell in cells if cell.successes + cell.failures] for cells in (sim, real)]
-        self._cells = [*judged[0], *judged[1]]
-        self._counts = np.zeros((len(self._cells), 4))
-        for row, cell in enumerate(self._cells):
-            place = 0 if row < len(judged[0]) else 2
-            self._counts[row, place : place + 2] = cell.successes, cell.successes + cell.failures
+        sides = [[cell for cell in cells if cell.successes + cell.failures] for cells in (sim, real)]
+        self._levels = [cell.cell.levels for cells in sides for cell in cells]
+        self._counts = np.zeros((len(self._levels), 4))
+        for side, cells in enumerate(sides):
+            rows = slice(0, len(cells)) if side == 0 else slice(len(sides[0]), None)
+            counts = [(cell.successes, cell.successes + cell.failures) for cell in cells]
+            self._counts[rows, 2 * side : 2 * side + 2] = np.array(counts, dtype=float).reshape(-1, 2)
         self._columns: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
 
     def count(self, names: Sequence[str]) -> dict[Key, Counts]:
         """By the levels of these conditions, in the order in which they first occur."""
-        code = np.zeros(len(self._cells), dtype=np.int64)
+        code = np.zeros(len(self._levels), dtype=np.int64)
         for name in names:
             column, levels = self._column(name)
             code = code * len(levels) + column
@@ -42,9 +43,7 @@ class CellTable:
 
     def _column(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         if name not in self._columns:
-            numbers: dict[str, int] = {}
-            column = [
-                numbers.setdefault(cell.cell.levels.get(name, MISSING), len(numbers)) for cell in self._cells
-            ]
-            self._columns[name] = np.array(column, dtype=np.int64), list(numbers)
+            column = [levels.get(name, MISSING) for levels in self._levels]
+            numbers = {level: number for number, level in enumerate(dict.fromkeys(column))}
+            self._columns[name] = np.fromiter(map(numbers.__getitem__, column), np.int64), list(numbers)
         return self._columns[name]

@@ -76,7 +76,9 @@ def _levels(
 
 
 def _reported(half: Half) -> set[str]:
-    return {name for cell in half.cells if cell.successes + cell.failures for name in cell.cell.levels}
+    # Most cells name the same conditions.
+    alike = {tuple(cell.cell.levels) for cell in half.cells if cell.successes + cell.failures}
+    return {name for names in alike for name in names}
 
 
 def _weight(table: Iterable[Counts]) -> float:

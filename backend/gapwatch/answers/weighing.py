@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gapwatch.answers.half import Half
-from gapwatch.levels import MISSING
 from gapwatch.statistics import ledger
 from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
 from gapwatch.statistics.evidence import (
@@ -127,8 +126,8 @@ def _read(half: Half, evidence: Evidence) -> _Read:
             row.signature.category,
             row.signature.labels,
             row.signature.phase,
-            {**row.signals, **beside},
-            {name: row.cell.levels.get(name, MISSING) for name in names},
+            {**row.signals, **beside} if beside else row.signals,
+            {name: row.level(name) for name in names},
         )
         for row in rows
     ]

@@ -21,6 +21,8 @@ PRIOR_SPREAD = 2.0
 # The share of the effect below which a signal has no credit, and from which on it has all.
 NO_CREDIT, FULL_CREDIT = 0.1, 0.35
 FARTHEST = 20.0
+# Newton's method ends when nothing moves by more; its next step would be of the square of this.
+SETTLED = 1e-7
 
 
 @dataclass(frozen=True)
@@ -94,5 +96,8 @@ def _effects(dose: Array, domain: Array, failed: Array, counts: Array) -> tuple[
         rate = expit(place @ x)
         slope = x @ (counts * (failed - rate)) - precision @ place
         bend = (x * (counts * rate * (1 - rate))) @ x.T + precision
-        place = place + np.clip(np.linalg.solve(bend, slope), -2, 2)
+        step = np.clip(np.linalg.solve(bend, slope), -2, 2)
+        place = place + step
+        if np.abs(step).max() < SETTLED:
+            break
     return float(place[1]), float(place[2])

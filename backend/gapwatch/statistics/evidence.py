@@ -86,23 +86,27 @@ def batch_of(
     """The columns of some records; a condition or signal that an episode lacks is None or NaN in its row."""
     size = len(episodes)
     conditions: dict[str, list[Level]] = {}
-    signals: dict[str, list[float]] = {}
+    signals: dict[str, Array] = {}
+    alike: dict[tuple[str, ...], list[int]] = {}
     for row, episode in enumerate(episodes):
         for name, level in (episode.conditions or {}).items():
             if name not in conditions:
                 conditions[name] = [None] * size
             conditions[name][row] = level
-        for name, value in (episode.signals or {}).items():
-            if name not in signals:
-                signals[name] = [nan] * size
-            signals[name][row] = value
+        if episode.signals:
+            alike.setdefault(tuple(episode.signals), []).append(row)
+    # Most episodes have the same signals: all values of those at once.
+    for names, rows in alike.items():
+        values = np.array([[*(episodes[row].signals or {}).values()] for row in rows], dtype=float)
+        for name, column in zip(names, values.T, strict=True):
+            signals.setdefault(name, np.full(size, nan))[rows] = column
     return FailedBatch(
         np.ones(size) if counts is None else np.asarray(counts, dtype=float),
         [e.category for e in episodes],
         [e.labels for e in episodes],
         [e.phase for e in episodes],
         conditions,
-        {name: np.array(values) for name, values in signals.items()},
+        signals,
         sessions,
     )
 

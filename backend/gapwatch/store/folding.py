@@ -196,10 +196,20 @@ def names_of(
     connection: Connection, project_id: int, sets: Collection[int | None], names: Collection[int | None]
 ) -> Names:
     return Names(
-        _interned(connection, project_id, _SETS, sets),
-        _interned(connection, project_id, _NAMES, names),
+        condition_sets(connection, project_id, sets),
+        name_sets(connection, project_id, names),
         pooled_names(connection, project_id),
     )
+
+
+def condition_sets(
+    connection: Connection, project_id: int, ids: Collection[int | None]
+) -> dict[int, Mapping[str, Any]]:
+    return _interned(connection, project_id, _SETS, ids)
+
+
+def name_sets(connection: Connection, project_id: int, ids: Collection[int | None]) -> dict[int, Sequence[str]]:
+    return _interned(connection, project_id, _NAMES, ids)
 
 
 _SETS = "SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"

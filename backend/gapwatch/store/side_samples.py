@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import msgspec
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.levels import level_of
-from gapwatch.store.folding import driver_cursor, episodes_in, rows_where
-from gapwatch.store.scopes import Cell, CellFilter, Scope, Window, time_clauses
+from gapwatch.levels import MISSING, level_of
+from gapwatch.store.folding import condition_sets, driver_cursor, episodes_in, name_sets, rows_where
+from gapwatch.store.scopes import CellFilter, Scope, Window, time_clauses
 from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
 from gapwatch.store.side_edges import numbered
 from gapwatch.store.side_series import BucketCount, bucket_counts
+from gapwatch.tally.rows import unpack
 
 STRATA = 20
+_NOTHING: Mapping[str, Any] = {}
 
 
 class FailedRow(NamedTuple):
@@ -31,10 +31,15 @@ class FailedRow(NamedTuple):
     id: str
     started_at: datetime
     session: str | None
-    cell: Cell
+    words: Mapping[str, Any]
+    numbers: Mapping[str, float]
     signature: Signature
     signals: Mapping[str, float]
     stands_for: float
+
+    def level(self, condition: str) -> str:
+        value = self.numbers.get(condition, self.words.get(condition))
+        return MISSING if value is None else level_of(value)
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,10 @@ class PairRow:
 
 
 FAILED = """
-SELECT {stratum}, e.id, e.started_at, e.session, r.name, t.name, e.stage, cs.levels::text, nn.names, e.numbers,
-       e.failure_phase, e.failure_labels, e.failure_category, sn.names, e.signals
+SELECT {side}, (w.place - 1)::int, e.id, e.started_at, e.session, e.failure_phase, e.failure_labels,
+       e.failure_category, e.condition_set_id, e.number_names_id, array_send(e.numbers), e.signal_names_id,
+       array_send(e.signals)
 FROM {source} e
-LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
-LEFT JOIN sites t ON t.project_id = e.project_id AND t.id = e.site_id
-LEFT JOIN condition_sets cs ON cs.project_id = e.project_id AND cs.id = e.condition_set_id
-LEFT JOIN name_sets nn ON nn.project_id = e.project_id AND nn.id = e.number_names_id
-LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_names_id
 """
 
 
@@ -92,16 +93,22 @@ def each_failed_episodes(
         for each in asked
     ]
     rows = _failed_rows(connection, project_id, asked, [[window for window, _ in each] for each in stretches])
-    return [_weighed(mine, parts, each.total) for mine, parts, each in zip(rows, stretches, asked, strict=True)]
+    evidence = _Evidence(connection, project_id, [row for mine in rows for row in mine])
+    return [
+        _weighed(mine, parts, each.total, evidence)
+        for mine, parts, each in zip(rows, stretches, asked, strict=True)
+    ]
 
 
-def _weighed(rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int) -> list[FailedRow]:
+def _weighed(
+    rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int, evidence: _Evidence
+) -> list[FailedRow]:
     taken = [0] * len(stretches)
     for row in rows:
         taken[row[0]] += 1
     weights = [share / count if count else 0.0 for (_, share), count in zip(stretches, taken, strict=True)]
     scale = total / (sum(weights[row[0]] for row in rows) or 1.0)
-    return [_failed(row, weights[row[0]] * scale) for row in rows]
+    return [evidence.of(row, weights[row[0]] * scale) for row in rows]
 
 
 def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> list[tuple[Window, float]]:
@@ -152,7 +159,7 @@ def _failed_rows(
                 ORDER BY e.started_at DESC LIMIT %(each)s
             )
         """  # noqa: S608 - names of ours
-        statement = FAILED.format(stratum=f"{side}, (w.place - 1)::int", source=source)
+        statement = FAILED.format(side=side, source=source)
         statements.append(numbered(f"({statement} ORDER BY e.started_at DESC)", str(side)))
         parameters |= {f"{name}_{side}": value for name, value in own.items()}
     if statements:
@@ -162,21 +169,40 @@ def _failed_rows(
     return found
 
 
-def _failed(row: tuple[Any, ...], stands_for: float) -> FailedRow:
-    (_, id_, at, session, robot, site, stage, words, number_names, numbers, phase, labels, category, signal_names,
-     signals) = row  # fmt: skip
-    levels = _levels_of(words) if words else {}
-    if numbers:
-        levels = levels | {name: level_of(value) for name, value in zip(number_names, numbers, strict=True)}
-    return FailedRow(
-        id=id_,
-        started_at=at,
-        session=session,
-        cell=Cell(robot, site, stage, levels),
-        signature=Signature(phase, tuple(sorted(set(labels or ()))), category),
-        signals=dict(zip(signal_names or (), signals or (), strict=True)),
-        stands_for=stands_for,
-    )
+class _Evidence:
+    """What the numbers in rows of failures stand for, looked up for all of them at once."""
+
+    def __init__(self, connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._words = condition_sets(connection, project_id, {row[7] for row in rows})
+        self._names = name_sets(connection, project_id, {row[place] for row in rows for place in (8, 10)})
+        self._values = self._unpacked(rows)
+
+    def of(self, row: tuple[Any, ...], stands_for: float) -> FailedRow:
+        _, id_, at, session, phase, labels, category, words, number_names, numbers, signal_names, signals = row
+        return FailedRow(
+            id_,
+            at,
+            session,
+            self._words.get(words, _NOTHING),
+            self._values.get((number_names, numbers), _NOTHING),
+            Signature(phase, tuple(sorted(set(labels or ()))), category),
+            self._values.get((signal_names, signals), _NOTHING),
+            stands_for,
+        )
+
+    def _unpacked(self, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, bytes], dict[str, float]]:
+        """Arrays of one list of names as a matrix, so that a number costs no step of Python of its own."""
+        packed: dict[int, dict[bytes, None]] = {}
+        for row in rows:
+            for names, values in (row[8:10], row[10:12]):
+                if names is not None and values is not None:
+                    packed.setdefault(names, {})[values] = None
+        return {
+            (number, blob): dict(zip(names, values, strict=True))
+            for number, blobs in packed.items()
+            for names in [self._names[number]]
+            for blob, values in zip(blobs, unpack(list(blobs), len(names)).tolist(), strict=True)
+        }
 
 
 def sampled_values(
@@ -228,9 +254,3 @@ def paired_episodes(
     """  # noqa: S608
     with driver_cursor(connection) as cursor:
         return [PairRow(*row) for row in cursor.execute(sql.SQL(statement), parameters)]
-
-
-@lru_cache(maxsize=10_000)
-def _levels_of(words: str) -> dict[str, str]:
-    """Many episodes share a set of conditions; it is never changed."""
-    return {name: level_of(value) for name, value in msgspec.json.decode(words).items()}
