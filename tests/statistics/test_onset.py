@@ -232,3 +232,19 @@ def test_the_order_and_the_split_of_rows_do_not_matter(rows, chance):
     first, second = find_onset(days, 80, 100), find_onset(parts, 80, 100)
     assert (first.verdict, first.change_day, first.where) == (second.verdict, second.change_day, second.where)
     assert dict(first.net_gains) == pytest.approx(dict(second.net_gains), abs=1e-6)
+
+
+@pytest.mark.parametrize("sites", [("a",), ("a", "b")])
+@pytest.mark.parametrize(
+    ("size", "last", "days"), [(1000, 980, 10), (100, 95, 30), (200, 195, 10), (10_000, 9_900, 10), (20, 17, 40)]
+)
+def test_a_fall_from_nothing_but_successes_is_a_step_of_its_size(size, last, days, sites):
+    """A part without failures has infinite log-odds; what is lost after it is finite."""
+    counts = [size] * days + [last]
+    series = [
+        DayCount(START + timedelta(days=day), k, size, site) for day, k in enumerate(counts) for site in sites
+    ]
+    found = find_onset(series, 9990, 10_000)
+    assert found.verdict == "step_change", found
+    assert found.change_day == START + timedelta(days=days)
+    assert found.change == pytest.approx((size - last) / size, abs=0.001)

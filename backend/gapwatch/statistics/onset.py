@@ -34,6 +34,10 @@ MOST_LEVELS = 12
 SETTLED = 1e-7
 # Where a slope begins is never known to the day: of a longer history every second or third is tried.
 MOST_BENDS = 120
+MOST_ROUNDS = 12
+HELD_BY = 1e-5
+# Log-odds of ± 15.
+LEAST_RATE = 3.06e-7
 
 
 class DayCount(NamedTuple):
@@ -164,6 +168,46 @@ class _Fit:
         return float(self.gain.max(initial=0.0))
 
 
+@dataclass(frozen=True)
+class _Table:
+    """Successes `k` of `n` by candidate and column, the units that columns are members of, and x."""
+
+    k: Array
+    n: Array
+    member: Array
+    x: Array
+
+    def newton(self, level: Array, b: Array, held_by: float = 0.0) -> tuple[Array, Array]:
+        """The levels of the units and b where the likelihood is highest, one row a candidate.
+
+        `held_by`: how far a column's rate stays away from 0 and 1, as a share. Without failures the best level is
+        infinite, and on its way there b would lose it.
+        """
+        from scipy.special import expit
+
+        member, x = self.member, self.x
+        k, n = np.clip(self.k, held_by * self.n, (1 - held_by) * self.n), self.n
+        for _ in range(MOST_ROUNDS):
+            rates = expit(level @ member.T + b[:, None] * x)
+            weight, rest = n * rates * (1 - rates) + 1e-12, k - n * rates
+            own, cross = weight @ member + 1e-9, (weight * x) @ member
+            pull = rest @ member
+            bend = (weight * x * x).sum(axis=1) - (cross**2 / own).sum(axis=1)
+            slant = (rest * x).sum(axis=1) - (cross * pull / own).sum(axis=1)
+            move = np.clip(slant / np.maximum(bend, 1e-9), -2, 2)
+            level = np.clip(level + np.clip((pull - cross * move[:, None]) / own, -3, 3), -15, 15)
+            b = np.clip(b + move, -15, 15)
+            if np.abs(move).max(initial=0.0) < SETTLED:
+                break
+        return level, b
+
+    def likelihood(self, level: Array, b: Array) -> Array:
+        from scipy.special import expit
+
+        rates = expit(level @ self.member.T + b[:, None] * self.x)
+        return np.asarray(_likelihood(self.k, self.n, rates).sum(axis=1))
+
+
 class _Rows:
     """Counts by unit (site, or robot where there is one site), day and version."""
 
@@ -230,51 +274,39 @@ class _Rows:
     def fit_lines(self, x: Array) -> _Fit:
         """Log-odds = level of the unit + b x, one row of x a candidate."""
         x = x.reshape(-1, self.k.size)
-        return self._fit(self.k[None, :], self.n[None, :], self.member, x, x)
+        table = _Table(self.k[None, :], self.n[None, :], self.member, x)
+        level = np.tile(_logit(self.k @ self.member, self.n @ self.member), (len(x), 1))
+        return self._judged(table, *table.newton(level, np.zeros(len(x))), x)
 
     def fit_steps(self, after: Sequence[NDArray[np.bool_]]) -> _Fit:
         """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all."""
         x = np.array(after, dtype=float).reshape(-1, self.k.size)
         units = self.member.shape[1]
         k, n = (np.hstack([(of * (1 - x)) @ self.member, (of * x) @ self.member]) for of in (self.k, self.n))
-        return self._fit(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1), x)
+        table = _Table(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1))
+        if units == 1:
+            # Two rates, known without a search.
+            rates = np.clip(k / n, LEAST_RATE, 1 - LEAST_RATE)
+            level, b = _logit(rates[:, :1], 1.0, 0.0), _logit(rates[:, 1], 1.0, 0.0)
+            return self._judged(table, level, b - level[:, 0], x)
+        # From the rates of all units together: a part without failures has no end, and is far from the middle.
+        (k_first, k_then), (n_first, n_then) = (np.split(of, 2, axis=1) for of in (k, n))
+        b = _logit(k_then.sum(axis=1), n_then.sum(axis=1)) - _logit(k_first.sum(axis=1), n_first.sum(axis=1))
+        return self._judged(table, *table.newton(_logit(k_first, n_first), b, HELD_BY), x)
 
-    def _fit(self, k: Array, n: Array, member: Array, x: Array, of_rows: Array) -> _Fit:
-        """`k`, `n`, `member` and `x` may be of sums of rows; `of_rows` is x of each."""
+    def _judged(self, table: _Table, level: Array, b: Array, x: Array) -> _Fit:
+        """`x` is that of each row."""
         from scipy.special import expit
 
-        if not len(of_rows):
+        if not len(x):
             nothing = np.zeros(0)
             return _Fit(nothing, nothing, nothing, nothing)
-        level, b = self._newton(k, n, member, x)
-        fitted = _likelihood(k, n, expit(level @ member.T + b[:, None] * x)).sum(axis=1)
         totals = self.k @ self.member, self.n @ self.member
-        gain = 2 * (fitted - _likelihood(*totals, totals[0] / totals[1]).sum())
+        gain = 2 * (table.likelihood(level, b) - _likelihood(*totals, totals[0] / totals[1]).sum())
         loss = ((expit(level) - expit(level + b[:, None])) @ totals[1]) / self.n.sum()
         fallen, risen = np.where(loss > 0, gain, 0.0), np.where(loss < 0, gain, 0.0)
         best = fallen.argmax()
-        return _Fit(fallen, loss, expit(level[best] @ self.member.T + b[best] * of_rows[best]), risen)
-
-    def _newton(self, k: Array, n: Array, member: Array, x: Array) -> tuple[Array, Array]:
-        """The levels of the units and b, one row a candidate."""
-        from scipy.special import expit
-
-        start = (self.k @ self.member + 0.5) / (self.n @ self.member + 1)
-        count = max(len(k), len(x))
-        level, b = np.tile(np.log(start / (1 - start)), (count, 1)), np.zeros(count)
-        for _ in range(12):
-            rates = expit(level @ member.T + b[:, None] * x)
-            weight, rest = n * rates * (1 - rates) + 1e-12, k - n * rates
-            own, cross = weight @ member + 1e-9, (weight * x) @ member
-            pull = rest @ member
-            bend = (weight * x * x).sum(axis=1) - (cross**2 / own).sum(axis=1)
-            slant = (rest * x).sum(axis=1) - (cross * pull / own).sum(axis=1)
-            move = np.clip(slant / np.maximum(bend, 1e-9), -2, 2)
-            level = np.clip(level + np.clip((pull - cross * move[:, None]) / own, -3, 3), -15, 15)
-            b = np.clip(b + move, -15, 15)
-            if np.abs(move).max(initial=0.0) < SETTLED:
-                break
-        return level, b
+        return _Fit(fallen, loss, expit(level[best] @ self.member.T + b[best] * x[best]), risen)
 
     def dispersion(self, fit: _Fit) -> float:
         """Pearson's χ² by its degrees of freedom, where two standard errors above 1; else 1."""
@@ -328,6 +360,11 @@ def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:
     k, n = sum(d.successes for d in days if d.day < day), sum(d.n for d in days if d.day < day)
     drop, (low, _) = newcombe(k_sim, n_sim, k, n) if n else (0.0, (0.0, 0.0))
     return f" Before that it was {100 * drop:.1f} points below sim." if low > 0 else ""
+
+
+def _logit(k: Array, n: Array | float, more: float = 0.5) -> Array:
+    """Log-odds of k of n, as if there were half a success and half a failure more."""
+    return np.asarray(np.log((k + more) / (n - k + more)))
 
 
 def _likelihood(k: Array, n: Array, rates: Array) -> Array:
