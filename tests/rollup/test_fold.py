@@ -13,7 +13,7 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
-from gapwatch.store import folding, rollups
+from gapwatch.store import folding, rollups, work
 from gapwatch.store.migrate import migrate
 from gapwatch.store.stored_rollups import all_rows
 from parts import episode, make_project, wait_until
@@ -267,6 +267,18 @@ def test_a_worker_that_dies_in_every_long_step_still_gets_on(database, monkeypat
     assert (done.episodes, done.differences) == (100, 0), done.examples
 
 
+@pytest.mark.parametrize(
+    ("most", "episodes", "claimed"), [(100, 10_000, 30), (100, 45, 4), (100, 3, 1), (20, 10_000, 20)]
+)
+def test_a_claim_takes_the_oldest_rows_up_to_a_number_of_episodes(database, most, episodes, claimed):
+    put_rows(database, 300)
+    with database.transaction() as connection:
+        connection.exec_driver_sql("UPDATE work SET due_at = now() - id * interval '1 s'")
+        oldest = connection.exec_driver_sql("SELECT id FROM work ORDER BY due_at").scalars().all()
+        found = work.claim(connection, "fold", [1], most, episodes)
+    assert [claim.id for claim in found] == oldest[:claimed]
+
+
 def test_days_of_robots_are_filled_from_the_cells_that_were_there(database):
     put_rows(database, 60)
     with database.transaction() as connection:
@@ -277,7 +289,9 @@ def test_days_of_robots_are_filled_from_the_cells_that_were_there(database):
     days = "SELECT robot_id, site_id, successes FROM rollup_places ORDER BY 1, 2"
     with database.transaction() as connection:
         folded = [tuple(row) for row in connection.exec_driver_sql(days)]
-    migrate(database, "0009")
+    migrate(database, "-1")
+    with database.transaction() as connection:
+        assert connection.exec_driver_sql("SELECT to_regclass('rollup_places')").scalar_one() is None
     migrate(database)
     with database.transaction() as connection:
         assert [tuple(row) for row in connection.exec_driver_sql(days)] == folded

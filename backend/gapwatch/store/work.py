@@ -7,8 +7,9 @@ A killed worker's lock vanishes with its connection, and the row is due again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, func, select, text, tuple_, update
 
 from gapwatch.store.live import count_folds
 from gapwatch.store.tables.work import Work
@@ -17,6 +18,7 @@ from gapwatch.store.watching import hand_over
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
 # accepted data. `/readyz` counts it and the log names it.
 LONGEST_PAUSE_S = 300
+FEW_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -37,22 +39,33 @@ def claim(
 ) -> list[Claim]:
     """Lock up to `most` due rows of these projects, oldest first, passing over those another worker holds.
 
-    Of these as many as make `most_episodes`, at least one.
+    Of these as many as make `most_episodes`, at least one. A row may hold ten thousand ids or one: few are read at
+    first, then more and more.
     """
-    rows = connection.execute(
-        select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
-        .where(Work.kind == kind, Work.due_at <= func.now(), Work.project_id.in_(projects))
-        .order_by(Work.due_at)
-        .limit(most)
-        .with_for_update(skip_locked=True)
-    )
     claims: list[Claim] = []
-    episodes = 0
-    for claimed in (Claim(*row) for row in rows):
-        if claims and episodes + len(claimed.episode_ids) > most_episodes:
+    episodes, at_once = 0, FEW_ROWS
+    place = tuple_(Work.due_at, Work.project_id, Work.id)
+    last: tuple[Any, ...] | None = None
+    while len(claims) < most:
+        query = select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign, Work.due_at).where(
+            Work.kind == kind, Work.due_at <= func.now(), Work.project_id.in_(projects)
+        )
+        if last is not None:
+            query = query.where(place > last)
+        rows = connection.execute(
+            query.order_by(Work.due_at, Work.project_id, Work.id)
+            .limit(min(at_once, most - len(claims)))
+            .with_for_update(skip_locked=True)
+        ).all()
+        for row in rows:
+            claimed = Claim(row.project_id, row.id, row.episode_ids, row.revision, row.sign)
+            if claims and episodes + len(claimed.episode_ids) > most_episodes:
+                return claims
+            claims.append(claimed)
+            episodes += len(claimed.episode_ids)
+        if len(rows) < at_once:
             break
-        claims.append(claimed)
-        episodes += len(claimed.episode_ids)
+        last, at_once = (rows[-1].due_at, rows[-1].project_id, rows[-1].id), 2 * at_once
     return claims
 
 
