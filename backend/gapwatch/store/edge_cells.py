@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from psycopg import sql
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
-from gapwatch.store.folding import driver_cursor, names_of, pooled_names
+from gapwatch.store.folding import condition_sets, driver_cursor, name_sets, pooled_names
 from gapwatch.store.scopes import split
 from gapwatch.store.side_edges import Asked, end_clauses, numbered
 from gapwatch.store.side_names import known_number
 from gapwatch.tally.aggregate import KeptLevels
+from gapwatch.tally.rows import Names
 from gapwatch.tally.sums import CellContent
 
 # Source, policy, task, and a cell: by its number, or by its content as long as no rollup has it.
@@ -26,7 +28,7 @@ SELECT {side}, e.policy_id, e.task_id, e.{source}, e.robot_id, e.site_id, e.stag
 FROM episodes e WHERE e.project_id = %(project_id)s AND {clauses} GROUP BY 2, 3, 4, 5, 6, 7, 8, 9, 10
 """
 # The cell of what an episode says, without what is left out of cells. A process remembers so many.
-_NUMBERS: dict[tuple[Any, ...], int] = {}
+_NUMBERS: WeakKeyDictionary[Engine, dict[tuple[Any, ...], int]] = WeakKeyDictionary()
 _MOST_REMEMBERED = 20_000
 
 
@@ -84,22 +86,32 @@ def _cells_of(connection: Connection, project_id: int, rows: list[tuple[Any, ...
         return []
     left_out = pooled_names(connection, project_id)
     keys = [(project_id, left_out.get(row[1:3]), *row[4:10]) for row in rows]
-    found: list[CellContent | int | None] = [_NUMBERS.get(key) for key in keys]
+    numbers = _NUMBERS.setdefault(connection.engine, {})
+    found: list[CellContent | int | None] = [numbers.get(key) for key in keys]
     new = [place for place, cell in enumerate(found) if cell is None]
     if new:
-        if len(_NUMBERS) > _MOST_REMEMBERED:
-            _NUMBERS.clear()
-        contents = _contents_of(connection, project_id, [rows[place] for place in new])
+        if len(numbers) > _MOST_REMEMBERED:
+            numbers.clear()
+        contents = _contents_of(connection, project_id, [rows[place] for place in new], left_out)
         for place, content in zip(new, contents, strict=True):
-            found[place] = cell = known_number(project_id, content)
+            found[place] = cell = known_number(connection, project_id, content)
             if isinstance(cell, int):
-                _NUMBERS[keys[place]] = cell
+                numbers[keys[place]] = cell
     return [cell for cell in found if cell is not None]
 
 
-def _contents_of(connection: Connection, project_id: int, rows: list[tuple[Any, ...]]) -> list[CellContent]:
+def _contents_of(
+    connection: Connection,
+    project_id: int,
+    rows: list[tuple[Any, ...]],
+    left_out: Mapping[tuple[int, int], frozenset[str]],
+) -> list[CellContent]:
     of: Any = _Row._make(zip(*rows, strict=True))
-    names = names_of(connection, project_id, set(of.condition_set_id), set(of.number_names_id))
+    names = Names(
+        condition_sets(connection, project_id, set(of.condition_set_id)),
+        name_sets(connection, project_id, set(of.number_names_id)),
+        left_out,
+    )
     kept = KeptLevels(of, names)
     return [
         (robot, site, stage, kept.levels[number])

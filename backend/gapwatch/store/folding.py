@@ -189,17 +189,12 @@ def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[An
     """Rows as what can be summed; the numbers in them are looked up first."""
     sets = set(map(itemgetter(9), rows))
     names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22)))
-    return Episodes(rows, names_of(connection, project_id, sets, names))
-
-
-def names_of(
-    connection: Connection, project_id: int, sets: Collection[int | None], names: Collection[int | None]
-) -> Names:
-    return Names(
+    known = Names(
         condition_sets(connection, project_id, sets),
         name_sets(connection, project_id, names),
         pooled_names(connection, project_id),
     )
+    return Episodes(rows, known)
 
 
 def condition_sets(
@@ -214,7 +209,7 @@ def name_sets(connection: Connection, project_id: int, ids: Collection[int | Non
 
 _SETS = "SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"
 _NAMES = "SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"
-# They never change, so a process remembers them; so many of a kind at most.
+# They never change, so a process remembers them; beyond so many of a kind it begins anew.
 _KNOWN: WeakKeyDictionary[Engine, dict[str, dict[tuple[int, int], Any]]] = WeakKeyDictionary()
 _MOST_KNOWN = 10_000
 
@@ -223,14 +218,17 @@ def _interned(
     connection: Connection, project_id: int, statement: str, ids: Collection[int | None]
 ) -> dict[int, Any]:
     known = _KNOWN.setdefault(connection.engine, {}).setdefault(statement, {})
-    if len(known) > _MOST_KNOWN:
-        known.clear()
-    wanted = [i for i in ids if i is not None]
-    unknown = sorted(i for i in wanted if (project_id, i) not in known)
+    # Another thread may clear it at any moment: what is found here is kept here.
+    found = {i: content for i in ids if i is not None and (content := known.get((project_id, i))) is not None}
+    unknown = sorted(i for i in ids if i is not None and i not in found)
     if unknown:
-        for row in connection.execute(text(statement), {"p": project_id, "ids": unknown}):
-            known[project_id, row[0]] = row[1]
-    return {i: known[project_id, i] for i in wanted}
+        rows = connection.execute(text(statement), {"p": project_id, "ids": unknown})
+        read = {row[0]: row[1] for row in rows}
+        found |= read
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        known.update({(project_id, i): content for i, content in read.items()})
+    return found
 
 
 def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:

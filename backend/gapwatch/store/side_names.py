@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Engine, text
 
 from gapwatch.store.scopes import Cell
 from gapwatch.store.tables.rollups import NO_CONTRACT
 from gapwatch.tally.sums import CellContent
 
-_NAMED: dict[tuple[int, int], Cell] = {}
-_NUMBERS: dict[tuple[int, CellContent], int] = {}
+
+@dataclass
+class _Known:
+    """What one database has told. Another thread may begin anew at any moment."""
+
+    named: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    numbers: dict[tuple[int, CellContent], int] = field(default_factory=dict)
+
+
+_KNOWN: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
 _MOST_NAMED = 50_000
 
 
-def known_number(project_id: int, content: CellContent) -> CellContent | int:
+def known_number(connection: Connection, project_id: int, content: CellContent) -> CellContent | int:
     """The number of a cell that has been named before, else the content itself."""
-    return _NUMBERS.get((project_id, content), content)
+    return _KNOWN.setdefault(connection.engine, _Known()).numbers.get((project_id, content), content)
 
 
 def cells_named(
     connection: Connection, project_id: int, cells: Set[CellContent | int]
 ) -> dict[CellContent | int, Cell]:
     """The cells of a rollup by number, and those of single episodes by content."""
-    unknown = [cell for cell in cells if isinstance(cell, int) and (project_id, cell) not in _NAMED]
+    known = _KNOWN.setdefault(connection.engine, _Known())
+    named: dict[CellContent | int, Cell] = {
+        cell: name
+        for cell in cells
+        if isinstance(cell, int) and (name := known.named.get((project_id, cell))) is not None
+    }
+    unknown = [cell for cell in cells if isinstance(cell, int) and cell not in named]
     if unknown:
-        if len(_NAMED) > _MOST_NAMED:
-            _NAMED.clear()
-            _NUMBERS.clear()
+        if len(known.named) > _MOST_NAMED:
+            known = _KNOWN[connection.engine] = _Known()
         found = connection.execute(
             text(
                 "SELECT c.id, c.robot_id, c.site_id, r.name AS robot, s.name AS site, c.stage, c.levels"
@@ -40,18 +55,14 @@ def cells_named(
             {"p": project_id, "ids": unknown},
         )
         for row in found:
-            _NAMED[project_id, row.id] = Cell(row.robot, row.site, row.stage, row.levels)
+            named[row.id] = known.named[project_id, row.id] = Cell(row.robot, row.site, row.stage, row.levels)
             content = (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items())))
-            _NUMBERS[project_id, content] = row.id
+            known.numbers[project_id, content] = row.id
     contents = [cell for cell in cells if not isinstance(cell, int)]
     robots = _names(connection, project_id, "robots", {cell[0] for cell in contents})
     sites = _names(connection, project_id, "sites", {cell[1] for cell in contents})
-    return {
-        cell: _NAMED[project_id, cell]
-        if isinstance(cell, int)
-        else Cell(robots.get(cell[0]), sites.get(cell[1]), cell[2], dict(cell[3]))
-        for cell in cells
-    }
+    named |= {cell: Cell(robots.get(cell[0]), sites.get(cell[1]), cell[2], dict(cell[3])) for cell in contents}
+    return named
 
 
 def _names(
