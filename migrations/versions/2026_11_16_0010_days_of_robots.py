@@ -41,6 +41,7 @@ def upgrade() -> None:
                coalesce(c.site_id, 0), sum(r.successes), sum(r.failures), sum(r.aborted), sum(r.abandoned)
         FROM rollup_cells r JOIN cells c ON c.project_id = r.project_id AND c.id = r.cell_id
         WHERE r.domain = 'real' AND r.tier = 'day' GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+        HAVING sum(r.successes) <> 0 OR sum(r.failures) <> 0 OR sum(r.aborted) <> 0 OR sum(r.abandoned) <> 0
         """
     )
 
