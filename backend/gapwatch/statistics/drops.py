@@ -39,7 +39,9 @@ class Side:
 
     @cached_property
     def by_session(self) -> rates.ClusteredRate:
-        return rates.clustered_rate(*zip(*self.sessions or [(self.successes, self.n)], strict=True))
+        """Of a side whose sessions are known."""
+        sessions = self.sessions or ()
+        return rates.clustered_rate([k for k, _ in sessions], [n for _, n in sessions])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import Arrival
 
-# Rows, and about how many episodes, of one transaction.
+# Rows of one transaction.
 ROWS_AT_MOST = 500
 # An episode that began so long before the newest one tells of another time, and pages nobody today.
 LATE_AFTER = timedelta(days=1)

@@ -33,6 +33,9 @@ class ValueSum:
             for index, count in theirs.items():
                 mine[index] = mine.get(index, 0) + sign * count
 
+    def copy(self) -> ValueSum:
+        return ValueSum(self.n, self.total, self.total_sq, self.zero, dict(self.bins), dict(self.negative))
+
     @property
     def is_empty(self) -> bool:
         return not (self.n or self.total or self.total_sq or self.zero or _full(self.bins) or _full(self.negative))
@@ -49,9 +52,13 @@ _encode = msgspec.msgpack.Encoder().encode
 def add_values(into: NamedValues, other: Mapping[str, ValueSum], sign: int = 1) -> None:
     for name, value in other.items():
         mine = into.get(name)
-        if mine is None:
-            mine = into[name] = ValueSum()
-        mine.add(value, sign)
+        if mine is not None:
+            mine.add(value, sign)
+        elif sign > 0:
+            into[name] = value.copy()
+        else:
+            into[name] = ValueSum()
+            into[name].add(value, sign)
 
 
 def pack_values(values: Mapping[str, ValueSum]) -> bytes | None:
