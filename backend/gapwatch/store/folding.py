@@ -148,19 +148,13 @@ def failed_rows_where(
         return [row for count, *rest in cursor.fetchall() for row in [(1, *rest)] * count]
 
 
-def outcomes_where(
-    connection: Connection,
-    project_id: int,
-    clauses: sql.Composable,
-    parameters: Mapping[str, Any],
-    *,
-    by_sitting: bool,
+def sittings_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
 ) -> Sums:
-    """Their outcomes, and by sitting those of each session and the episodes under each contract."""
-    session, contract = ("e.session", "e.contract_id") if by_sitting else ("NULL", "NULL")
+    """Their outcomes, those of each session, and the episodes under each contract."""
     statement = (
         sql.SQL(
-            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE}, e.outcome, {session}, {contract},"  # noqa: S608
+            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE}, e.outcome, e.session, e.contract_id,"  # noqa: S608
             " count(*)::int FROM episodes e WHERE e.project_id = %(project_id)s AND "
         )
         + clauses

@@ -163,25 +163,11 @@ def _condition(number: int, name: str, levels: frozenset[str]) -> tuple[str, dic
 
 @dataclass(frozen=True)
 class Parts:
-    """A window as whole months, whole days, and what is left at its ends; where hours are counted, whole hours."""
+    """A window as whole months, whole days, and what is left at its ends."""
 
     months: Range | None
     days: tuple[Range, ...]
     edges: tuple[tuple[datetime, datetime], ...]
-    hours: tuple[Range, ...] = ()
-
-    def with_hours(self) -> Parts:
-        """Whole hours taken out of the ends."""
-        hours: list[Range] = []
-        left: list[tuple[datetime, datetime]] = []
-        for since, until in self.edges:
-            first, last = _hour_up(since), _hour(until)
-            if first >= last:
-                left.append((since, until))
-                continue
-            hours.append((first, last))
-            left += [(start, end) for start, end in ((since, first), (last, until)) if start < end]
-        return Parts(self.months, self.days, tuple(left), tuple(hours))
 
 
 def split(window: Window) -> Parts:
@@ -207,9 +193,9 @@ def split(window: Window) -> Parts:
 
 
 def bucket_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
-    """The buckets of a window in a table with day and month tiers, and hours where the parts name any."""
+    """The buckets of a window in a table with day and month tiers."""
     ranges = [("month", parts.months)] if parts.months else []
-    ranges += [("day", days) for days in parts.days] + [("hour", hours) for hours in parts.hours]
+    ranges += [("day", days) for days in parts.days]
     found, parameters = [], {}
     for number, (tier, (start, end)) in enumerate(ranges):
         clause = f"tier = '{tier}'"
@@ -232,14 +218,6 @@ def time_clauses(window: Window, column: str = "e.started_at") -> tuple[str, dic
         found += f" AND {column} < %(until)s"
         parameters["until"] = window.until
     return found, parameters
-
-
-def _hour(at: datetime) -> datetime:
-    return at.replace(minute=0, second=0, microsecond=0)
-
-
-def _hour_up(at: datetime) -> datetime:
-    return _hour(at) if at == _hour(at) else _hour(at) + timedelta(hours=1)
 
 
 def _day(at: datetime) -> datetime:

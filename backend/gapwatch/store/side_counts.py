@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 from gapwatch.statistics.sketches import Moments, Sketch
 from gapwatch.store.edge_cells import CellKey, each_edge_cells
 from gapwatch.store.folding import driver_cursor
-from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses
-from gapwatch.store.side_edges import Asked, Of, each_edges, ends_of, numbered
+from gapwatch.store.scopes import Cell, Scope, Window, bucket_clauses, split
+from gapwatch.store.side_edges import Asked, each_edges, numbered
 from gapwatch.store.side_names import cells_named, contract_bodies
 from gapwatch.tally.sums import CellContent, Measured
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
@@ -79,15 +79,18 @@ class ContractCount:
 
 
 def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[dict[int, list[int]]]:
-    """By source: successes, failures, aborted, abandoned. A few rows a month, where cells are hundreds."""
+    """By source: successes, failures, aborted, abandoned. A few rows a month, where cells are hundreds.
+
+    The ends by sitting: what knows how many succeeded is asked for sessions and contracts next.
+    """
     query = """
         SELECT source_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
                sum(abandoned)::bigint
         FROM rollup_counts WHERE {} GROUP BY 1
     """
     sides = []
-    rows = _bucket_rows(connection, project_id, asked, query, of="outcome")
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "outcome"), rows, strict=True):
+    rows = _bucket_rows(connection, project_id, asked, query)
+    for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
         counted = {source: list(counts) for source, *counts in mine}
         for ((*_, source), _), counts in at_edges.hours.items():
             place = counted.setdefault(source, [0, 0, 0, 0])
@@ -255,11 +258,10 @@ def _bucket_rows(
     asked: Sequence[Asked],
     query: str,
     project: str = "project_id",
-    of: Of = "failure",
 ) -> list[list[tuple[Any, ...]]]:
     """The rows of each side, all in one query."""
     found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
-    statements, parameters = bucket_statements(project_id, asked, query, project, of)
+    statements, parameters = bucket_statements(project_id, asked, query, project)
     if statements:
         with driver_cursor(connection) as cursor:
             for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
@@ -268,14 +270,14 @@ def _bucket_rows(
 
 
 def bucket_statements(
-    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id", of: Of = "failure"
+    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id"
 ) -> tuple[list[str], dict[str, Any]]:
     """The side, then what the query says of it."""
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
     for side, (scope, window) in enumerate(asked):
-        parts = ends_of(window, of)
-        if parts.months is None and not parts.days and not parts.hours:
+        parts = split(window)
+        if parts.months is None and not parts.days:
             continue
         buckets, own = bucket_clauses(parts)
         clauses = numbered(f"{scope.clauses()} AND {buckets}", str(side))

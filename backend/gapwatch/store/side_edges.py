@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.folding import episodes_in, failed_rows_where, outcomes_where, rows_where
+from gapwatch.store.folding import episodes_in, failed_rows_where, rows_where, sittings_where
 from gapwatch.store.scopes import Parts, Scope, Window, split
 from gapwatch.tally.sums import Sums
 
@@ -25,7 +25,7 @@ def numbered(clauses: str, suffix: str) -> str:
 
 
 # What is read of them. Counts are made by Postgres; values need every episode.
-Of = Literal["outcome", "failure", "sitting", "values"]
+Of = Literal["sitting", "failure", "values"]
 _Key = tuple[int, Scope, Window, Of]
 _EDGES: WeakKeyDictionary[Connection, dict[_Key, Sums]] = WeakKeyDictionary()
 
@@ -38,14 +38,9 @@ def each_edges(connection: Connection, project_id: int, asked: Sequence[Asked], 
             scope for scope, at in asked if at == window and _known(known, (project_id, scope, at, of)) is None
         ]
         if scopes:
-            read = _read_edges(connection, project_id, scopes, ends_of(window, of), of)
+            read = _read_edges(connection, project_id, scopes, split(window), of)
             known |= {(project_id, scope, window, of): _only(read, scope) for scope in scopes}
     return [_known(known, (project_id, scope, window, of)) or Sums() for scope, window in asked]
-
-
-def ends_of(window: Window, of: Of) -> Parts:
-    """Outcomes are counted by the hour too."""
-    return split(window).with_hours() if of == "outcome" else split(window)
 
 
 def _known(known: Mapping[_Key, Sums], key: _Key) -> Sums | None:
@@ -82,7 +77,7 @@ def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope]
     if of == "failure":
         rows = failed_rows_where(connection, project_id, clauses, parameters)
         return episodes_in(connection, project_id, rows).counted()
-    return outcomes_where(connection, project_id, clauses, parameters, by_sitting=of == "sitting")
+    return sittings_where(connection, project_id, clauses, parameters)
 
 
 def _clauses(scopes: Sequence[Scope], parts: Parts) -> tuple[sql.Composable, dict[str, Any]]:
