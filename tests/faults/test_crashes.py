@@ -25,11 +25,8 @@ SEED = int(os.environ.get("GAPWATCH_FAULT_SEED", "20261116"))
 LEAST_KILLS = max(14, round(SECONDS / 3))
 
 
-# Senders outrun a worker that is killed every few seconds: what it left is folded after the last kill.
-FOLDED_WITHIN_S = 40 + SECONDS / 2
-
-
-@pytest.mark.timeout(SECONDS + 2 * FOLDED_WITHIN_S + 120)
+# The last kill may leave what was sent for most of the time.
+@pytest.mark.timeout(2 * SECONDS + 120)
 def test_nothing_acknowledged_is_lost_or_counted_twice_whatever_is_killed(tmp_path, capsys):
     service = start_service(reachable(tmp_path) / "data", GAPWATCH_WEB_PROCESSES=str(WEB_PROCESSES))
     database = Database(service.database_url)
@@ -40,7 +37,7 @@ def test_nothing_acknowledged_is_lost_or_counted_twice_whatever_is_killed(tmp_pa
             killing(service, seed=SEED, seconds=SECONDS, least=LEAST_KILLS) as killer,
         ):
             killer.join()
-        folded_s = settle(service, project, FOLDED_WITHIN_S)
+        folded_s = settle(service, project)
         acknowledged = ledger.read()
         found = compare(project, acknowledged, tally.sent)
         kills = Counter(kind for _, kind in killer.kills)
