@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from gapwatch.answers.answer import Answer, Caution, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
 from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh_sides
-from gapwatch.statistics.decomposition import Counts, Decomposition, bootstrap, decompose
+from gapwatch.statistics.decomposition import Counts, Decomposition, decompose, part_intervals
 from gapwatch.statistics.ledger import Entry, make_ledger
 from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions
 from gapwatch.store import directory
@@ -20,9 +18,6 @@ from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
 
 MOST_LISTED = 5
 MOST_NAMED = 50
-# The intervals are redrawn from the same seed, so that the same episodes give the same answer.
-SEED = 20_260_101
-REPLICATES = 400
 
 
 @dataclass(frozen=True)
@@ -199,18 +194,13 @@ def _split(comparison: Comparison) -> _Split:
         strata = condition_strata(sim, real)
     counts: dict[Hashable, Counts] = dict(strata.counts.items())
     parts = decompose(counts)
-    drawn = bootstrap(
-        _merged(counts),
-        np.random.default_rng(SEED),
-        design_effects=(sim.sitting.inflation, real.sitting.inflation),
-        replicates=REPLICATES,
-    )
-    intervals = {} if drawn is None else {"off_support": drawn.off_support, "mix": drawn.mix, "rate": drawn.rate}
+    found = part_intervals(_merged(counts), design_effects=(sim.sitting.inflation, real.sitting.inflation))
+    intervals = {} if found is None else {"off_support": found.off_support, "mix": found.mix, "rate": found.rate}
     several = len(strata.names) > 1
     return _Split(
         parts,
         intervals,
-        None if drawn is None else drawn.method,
+        None if found is None else found.method,
         strata,
         shapley_over_conditions(strata.names, strata.counts) if several else None,
     )

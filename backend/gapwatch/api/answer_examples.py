@@ -142,7 +142,7 @@ LEDGER: dict[str, Any] = {
     "failures_read": {"sim": 144, "real": 174},
     "suspects": [],
     "method": "difference of exact limits",
-    "split_method": "bootstrap of sim episodes and real episodes",
+    "split_method": "delta method",
 }
 FLEET: dict[str, Any] = {
     "deployments": [

@@ -9,21 +9,20 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import erfc, exp, sqrt
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.rates import Z_95
+from gapwatch.statistics.rates import Z_95, wilson
 
 Counts = tuple[float, float, float, float]
 Strata = Mapping[Hashable, Counts]
 Interval = tuple[float, float]
 Tree = Mapping[Hashable, Hashable]
 Array = NDArray[np.float64]
-Chance = np.random.Generator
 
-SMALLEST_STRATUM = FEWEST_SESSIONS = 5
+SMALLEST_STRATUM = 5
+CRUDE, RATE = 0, 3
 OTHERS, DEEPEST_TREE = "(others)", 32
 
 
@@ -132,41 +131,91 @@ def mantel_haenszel(tables: Sequence[Counts]) -> MantelHaenszel | None:
     return MantelHaenszel(ratio, (ratio * exp(-half), ratio * exp(half)), difference, p_value)
 
 
-def bootstrap(
-    strata: Strata,
-    generator: Chance,
-    *,
-    design_effects: tuple[float, float] = (1.0, 1.0),
-    shares: Literal["random", "fixed"] = "random",
-    tree: Tree | None = None,
-    smallest: int = SMALLEST_STRATUM,
-    replicates: int = 2000,
-    level: float = 0.95,
+def part_intervals(
+    strata: Strata, *, design_effects: tuple[float, float] = (1.0, 1.0), smallest: int = SMALLEST_STRATUM
 ) -> Intervals | None:
-    """Percentile intervals of the components of `decompose`; None where a side has no episodes.
+    """95 % intervals of the components of `decompose`; None where a side has no episodes.
 
-    Episodes: a stratum's size is drawn again (multinomial; kept with shares="fixed", for a designed evaluation),
-    then its rate r moves by Binomial(m, p)/m − p with m one less than the size (n of n understate the spread) and
-    p = r pulled towards the side's rate by one episode (a stratum with only successes would not move at all).
-    Sessions: a side (sim, real) whose episodes resemble one another within a sitting is drawn as n / design effect
+    Formula: sizes of strata are multinomial, successes binomial; a component varies by the delta method, with how
+    much it moves with each share and each rate. A rate's variance is p(1 − p)/(n − 1), with p the rate pulled
+    towards the side's by one episode: a stratum with only successes would not vary at all. In crude and rate a
+    side's rates enter by a mean; it has Wilson's limits for as many episodes as have its variance. Limits of the
+    sides are √-added (Newcombe's way).
+    Sessions: a side (sim, real) whose episodes resemble one another within a sitting has n / design effect
     independent ones (`rates.clustered_rate`). Common strata stay as observed. Assumes that sittings differ alike
-    in every stratum. Source: Efron and Tibshirani 1993; Rao and Wu 1988; Kish 1965 (the design effect). Measured
-    without a difference, the mix left to chance:
-    `mix` excluded zero in 1–3 % of runs; with shares="fixed" in 28–73 %, for it speaks of these episodes only.
+    in every stratum. Sources: Cramér 1946; Newcombe 1998; Kish 1965 (the design effect). Smallest n: 1.
+    Measured: docs/decisions/0017.
     """
-    cells, _ = _pool(strata, tree, smallest)
+    cells, _ = _pool(strata, None, smallest)
     r_sim, n_sim, r_real, n_real = _rates(cells.values())
     if n_sim.sum() == 0 or n_real.sum() == 0:
         return None
-    drawn: list[Array] = []
-    for r, n, effect in zip((r_sim, r_real), (n_sim, n_real), design_effects, strict=True):
-        drawn += _draw_episodes(generator, r, n, replicates, shares, max(1.0, effect))
-    parts = _components(drawn[0], drawn[1], drawn[2], drawn[3], (n_sim > 0) & (n_real > 0))
-    limits = np.clip(np.quantile(parts, [(1 - level) / 2, (1 + level) / 2], axis=1), -1, 1)
+    both = (n_sim > 0) & (n_real > 0)
+    sim, real = (
+        _moving(rate, size, both, max(1.0, effect))
+        for rate, size, effect in zip((r_sim, r_real), (n_sim, n_real), design_effects, strict=True)
+    )
+    (sim_below, sim_above), (real_below, real_above) = _reach(sim, real), _reach(real, sim)
+    parts = _components(r_sim, n_sim, r_real, n_real, both)
+    low, high = parts - np.hypot(sim_below, real_above), parts + np.hypot(sim_above, real_below)
+    limits = np.clip([low, high], -1, 1)
     crude, off, mix, rate = ((float(low), float(high)) for low, high in limits.T)
     grouped = [side for side, effect in zip(("sim", "real"), design_effects, strict=True) if effect > 1]
-    method = "bootstrap" + (f", sessions of {' and '.join(grouped)}" if grouped else "")
+    method = "delta method" + (f", sessions of {' and '.join(grouped)}" if grouped else "")
     return Intervals(crude, off, mix, rate, method)
+
+
+@dataclass(frozen=True)
+class _Moving:
+    """A side's strata, and how far their rates and shares vary.
+
+    `step`: by how much a share of all strata moves `within`, the share of the common ones.
+    """
+
+    n: float
+    rate: Array
+    pulled: Array
+    share: Array
+    within: Array
+    step: Array
+    rate_variance: Array
+
+
+def _moving(rate: Array, size: Array, both: NDArray[np.bool_], effect: float) -> _Moving:
+    total = size.sum()
+    share = size / total
+    step = both / max(float((share * both).sum()), 1e-300)
+    overall = ((rate * size).sum() + 0.5) / (total + 1)
+    p = (rate * size + overall) / (size + 1)
+    variance = np.where(size > 0, p * (1 - p) / np.maximum(size / effect - 1, 1), 0)
+    return _Moving(total / effect, rate, p, share, share * step, step, variance)
+
+
+def _reach(own: _Moving, other: _Moving) -> Array:
+    """How far down and up one side's episodes may move crude, off-support, mix and rate."""
+    mix, rate = (own.within - other.within) / 2, (own.within + other.within) / 2
+    by_rate = np.array([own.share, own.share - mix - rate, mix, rate])
+    mix, rate = (
+        own.step * (mean - (own.within * mean).sum())
+        for mean in ((own.rate + other.rate) / 2, (own.rate - other.rate) / 2)
+    )
+    by_share = np.array([own.rate, own.rate - mix - rate, mix, rate])
+    spread = (own.share * (by_share - (by_share @ own.share)[:, None]) ** 2).sum(axis=1)
+    by_shares = Z_95**2 * spread / own.n
+    variances = by_rate**2 @ own.rate_variance
+    by_rates = np.tile(Z_95 * np.sqrt(variances), (2, 1))
+    for part in (CRUDE, RATE):
+        if variances[part] > 0:
+            by_rates[:, part] = _wilson_reach(
+                by_rate[part] @ own.rate, by_rate[part] @ own.pulled, variances[part]
+            )
+    return np.asarray(np.sqrt(by_rates**2 + by_shares))
+
+
+def _wilson_reach(mean: float, pulled: float, variance: float) -> tuple[float, float]:
+    n = pulled * (1 - pulled) / variance
+    low, high = wilson(mean * n, n)
+    return mean - low, high - mean
 
 
 def _pool(
@@ -216,16 +265,3 @@ def _components(r_sim: Array, n_sim: Array, r_real: Array, n_real: Array, both: 
     mix = ((w - v) * (r_sim + r_real)).sum(axis=-1) / 2
     rate = ((w + v) * (r_sim - r_real)).sum(axis=-1) / 2
     return np.array([crude, crude - mix - rate, mix, rate])
-
-
-def _draw_episodes(
-    chance: Chance, r: Array, n: Array, count: int, shares: str, effect: float
-) -> tuple[Array, Array]:
-    total = n.sum()
-    sizes = np.broadcast_to(n / effect, (count, n.size))
-    if shares == "random":
-        sizes = chance.multinomial(max(1, round(total / effect)), n / total, size=count).astype(float)
-    overall = ((r * n).sum() + 0.5) / (total + 1)
-    p = (r * n + overall) / (n + 1)
-    m = np.maximum(sizes - 1, 1).astype(int)
-    return r + np.where(sizes > 0, chance.binomial(m, p) / m - p, 0), sizes
