@@ -195,11 +195,6 @@ class Comparison:
         """The real episodes by day, version, robot and site; with a filter by cell."""
         return self._days[0]
 
-    @property
-    def reads_days(self) -> bool:
-        """Whether the days are read anyway, so that a line of them needs no query of its own."""
-        return self._whole or not self.question.wanted.is_open
-
     def _failures_by_day(self, half: Half) -> dict[datetime, int]:
         days = self._days[1] if half is self.sim else self.days
         return sides.failures_by_day(day for day in days if day.policy_id in half.scope.policy_ids)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import UTC, date, timedelta
 
+from gapwatch.answers.comparison import Comparison
 from gapwatch.statistics.onset import DayCount, Event, Onset, find_onset
-from gapwatch.store.directory import DatedEvent
-from gapwatch.store.sides import BucketCount
 
 # The search compares every day with every other; a longer history is taken by the week, and then by four weeks.
 MOST_DAYS = 400
 STEPS_DAYS = (1, 7, 28, 112)
 
 
-def onset_of(
-    buckets: Iterable[BucketCount],
-    versions: Mapping[int, str],
-    k_sim: int,
-    n_sim: int,
-    events: Iterable[DatedEvent] = (),
-) -> tuple[Onset, int]:
+def onset_of(comparison: Comparison) -> tuple[Onset, int]:
     """The onset, and how many days were taken together."""
+    return comparison.once("onset", lambda: _onset(comparison))
+
+
+def _onset(comparison: Comparison) -> tuple[Onset, int]:
+    versions, sim = comparison.versions, comparison.sim
     counts: dict[tuple[date, str, str, str], list[int]] = {}
-    for bucket in buckets:
+    for bucket in comparison.days:
         n = bucket.successes + bucket.failures
         if n:
             cell = bucket.cell
@@ -37,15 +34,13 @@ def onset_of(
             total[0] += bucket.successes
             total[1] += n
     step = _step({key[0] for key in counts})
-    merged: dict[tuple[date, str, str, str], list[int]] = {}
-    for (day, site, robot, version), (successes, n) in counts.items():
-        first = day - timedelta(days=day.toordinal() % step)
-        total = merged.setdefault((first, site, robot, version), [0, 0])
-        total[0] += successes
-        total[1] += n
-    days = [DayCount(key[0], k, n, key[1], key[2], key[3]) for key, (k, n) in merged.items()]
-    happened = [Event(event.at.astimezone(UTC).date(), event.kind, event.title) for event in events]
-    return find_onset(days, k_sim, n_sim, happened), step
+    # A step's days need not be added up: whoever takes them does.
+    days = [
+        DayCount(day if step == 1 else day - timedelta(days=day.toordinal() % step), k, n, site, robot, version)
+        for (day, site, robot, version), (k, n) in counts.items()
+    ]
+    happened = [Event(event.at.astimezone(UTC).date(), event.kind, event.title) for event in comparison.events]
+    return find_onset(days, sim.successes, sim.n, happened), step
 
 
 def _step(days: set[date]) -> int:

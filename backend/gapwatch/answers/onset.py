@@ -31,8 +31,8 @@ class OnsetAnswer(Answer):
 
 def answer_onset(comparison: Comparison) -> OnsetAnswer:
     """Over all versions of the policy that ran the task here, because a release is one of the explanations."""
-    sim, versions = comparison.sim, comparison.versions
-    found, step = onset_of(comparison.days, versions, sim.successes, sim.n, comparison.events)
+    versions = comparison.versions
+    found, step = onset_of(comparison)
     plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
     ran = {bucket.policy_id for bucket in comparison.days}
     return OnsetAnswer(

@@ -75,7 +75,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
         until = window.until or question.now
         window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
     versions = comparison.versions
-    if tier == "day" and comparison.reads_days:
+    if tier == "day":
         kept = comparison.days if filtered else _without_places(comparison.days)
     else:
         scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
@@ -84,7 +84,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
     steps = _steps(comparison, kept, versions, by_month=False)
     if asked is None and tier == "day" and len(steps) > MOST_STEPS:
         tier, steps = "month", _steps(comparison, kept, versions, by_month=True)
-    changes = _changes(comparison, kept, versions) if tier != "hour" else ()
+    changes = _changes(comparison) if tier != "hour" else ()
     return TrendAnswer(
         **comparison.told(),
         metric="success",
@@ -98,7 +98,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
 
 
 def _without_places(days: Iterable[BucketCount]) -> list[BucketCount]:
-    """Robots and sites together: a line knows none, and its changes are not explained by them."""
+    """Robots and sites together: a line knows none."""
     found: dict[tuple[datetime, int, int, int], list[int]] = {}
     for day in days:
         total = found.setdefault((day.bucket_at, day.source_id, day.policy_id, day.task_id), [0, 0, 0, 0])
@@ -150,11 +150,8 @@ def _steps(
     return tuple(steps)
 
 
-def _changes(
-    comparison: Comparison, buckets: list[BucketCount], versions: Mapping[int, str]
-) -> tuple[ChangePoint, ...]:
-    sim = comparison.sim
-    found, _ = onset_of(buckets, versions, sim.successes, sim.n, comparison.events)
+def _changes(comparison: Comparison) -> tuple[ChangePoint, ...]:
+    found, _ = onset_of(comparison)
     if found.change_day is None or found.verdict not in ("step_change", "release_regression"):
         return ()
     plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import cached_property
 from math import log, sqrt
 from typing import Literal, NamedTuple
 
@@ -32,8 +33,8 @@ SHORTEST_SLOPE, SLOPE_SHARE = 7, 0.2
 MOST_LEVELS = 12
 # Newton's method ends when no slope moves by more; its next step would be of the square of this.
 SETTLED = 1e-7
-# Where a slope begins is never known to the day: of a longer history every second or third is tried.
-MOST_BENDS = 120
+# Where a slope begins is never known to the day: so many days are tried, then as many around the best of them.
+MOST_BENDS = 16
 MOST_ROUNDS = 12
 HELD_BY = 1e-5
 # Log-odds of ± 15.
@@ -218,12 +219,13 @@ class _Rows:
         self.unit_totals = {name: [0, 0] for name in self.names}
         levels = len(self.names) if len(self.names) <= MOST_LEVELS else 1
         self.versions = list(dict.fromkeys(d.version for d in days))
+        level = {name: number % levels for number, name in enumerate(self.names)}
+        version = {name: number for number, name in enumerate(self.versions)}
         keys: dict[tuple[int, date, int], list[int]] = {}
-        for d, unit in zip(days, units, strict=True):
-            key = (self.names.index(unit) % levels, d.day, self.versions.index(d.version))
-            for total in (keys.setdefault(key, [0, 0]), self.unit_totals[unit]):
-                total[0] += d.successes
-                total[1] += d.n
+        for (day, successes, n, _, _, word), unit in zip(days, units, strict=True):
+            for total in (keys.setdefault((level[unit], day, version[word]), [0, 0]), self.unit_totals[unit]):
+                total[0] += successes
+                total[1] += n
         self.k, self.n = np.array(list(keys.values()), dtype=float).T
         self.member = np.eye(levels)[[unit for unit, _, _ in keys]]
         self.dates = [day for _, day, _ in keys]
@@ -237,15 +239,26 @@ class _Rows:
         """A level until a day, then a slope to the end: at least a week and a fifth of the days."""
         shortest = max(SHORTEST_SLOPE, float(np.ptp(self.day)) * SLOPE_SHARE)
         last = float(self.day.max())
-        candidates = [d for d in self._parting_days() if last - d.toordinal() >= shortest]
-        candidates = candidates[:: -(-len(candidates) // MOST_BENDS) or 1]
-        starts = [d.toordinal() for d in candidates]
-        after = [np.maximum(self.day - start, 0) / (last - start) for start in starts]
-        return candidates, self.fit_lines(np.array(after, dtype=float))
+        candidates = [d for d in self._parting_days if last - d.toordinal() >= shortest]
+        days = _thinned(candidates)
+        found = self._bends_at(days, last)
+        if len(days) < len(candidates) and found.best > 0:
+            place = int(found.gain.argmax())
+            first = candidates.index(days[place - 1]) + 1 if place else 0
+            end = candidates.index(days[place + 1]) if place + 1 < len(days) else len(candidates)
+            around = _thinned(candidates[first:end])
+            nearer = self._bends_at(around, last)
+            if nearer.best > found.best:
+                return around, nearer
+        return days, found
+
+    def _bends_at(self, days: Sequence[date], last: float) -> _Fit:
+        starts = np.array([d.toordinal() for d in days], dtype=float)[:, None]
+        return self.fit_lines(np.maximum(self.day - starts, 0) / (last - starts))
 
     def steps(self) -> tuple[list[date], _Fit]:
-        candidates = self._parting_days()
-        return candidates, self.fit_steps([self.day >= d.toordinal() for d in candidates])
+        starts = np.array([d.toordinal() for d in self._parting_days], dtype=float)[:, None]
+        return self._parting_days, self.fit_steps(self.day >= starts)
 
     def releases(self, events: Sequence[Event]) -> tuple[list[tuple[date, str]], _Fit]:
         """A version by its first day here, an event by its own; each parts the rows in its own way."""
@@ -254,8 +267,11 @@ class _Rows:
         named = [e for e in events if e.kind == "release" and e.day not in first]
         found += [(e.day, e.name, self.day >= e.day.toordinal()) for e in named]
         found = [item for item in found if self._is_split(item[2])]
-        return [(day, name) for day, name, _ in found], self.fit_steps([x for *_, x in found])
+        return [(day, name) for day, name, _ in found], self.fit_steps(
+            np.array([x for *_, x in found], dtype=bool)
+        )
 
+    @cached_property
     def _parting_days(self) -> list[date]:
         """Those that have enough episodes before them, and with those after them."""
         found, before, total = [], 0.0, self.n.sum()
@@ -278,11 +294,11 @@ class _Rows:
         level = np.tile(_logit(self.k @ self.member, self.n @ self.member), (len(x), 1))
         return self._judged(table, *table.newton(level, np.zeros(len(x))), x)
 
-    def fit_steps(self, after: Sequence[NDArray[np.bool_]]) -> _Fit:
+    def fit_steps(self, after: NDArray[np.bool_]) -> _Fit:
         """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all."""
-        x = np.array(after, dtype=float).reshape(-1, self.k.size)
+        x = after.astype(float).reshape(-1, self.k.size)
         units = self.member.shape[1]
-        k, n = (np.hstack([(of * (1 - x)) @ self.member, (of * x) @ self.member]) for of in (self.k, self.n))
+        k, n = (self._before_and_after(of, x) for of in (self.k, self.n))
         table = _Table(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1))
         if units == 1:
             # Two rates, known without a search.
@@ -293,6 +309,12 @@ class _Rows:
         (k_first, k_then), (n_first, n_then) = (np.split(of, 2, axis=1) for of in (k, n))
         b = _logit(k_then.sum(axis=1), n_then.sum(axis=1)) - _logit(k_first.sum(axis=1), n_first.sum(axis=1))
         return self._judged(table, *table.newton(_logit(k_first, n_first), b, HELD_BY), x)
+
+    def _before_and_after(self, counts: Array, x: Array) -> Array:
+        """The sums of each unit before a step, then after it; one row a candidate."""
+        of_unit = counts[:, None] * self.member
+        after = x @ of_unit
+        return np.hstack([of_unit.sum(axis=0) - after, after])
 
     def _judged(self, table: _Table, level: Array, b: Array, x: Array) -> _Fit:
         """`x` is that of each row."""
@@ -360,6 +382,10 @@ def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:
     k, n = sum(d.successes for d in days if d.day < day), sum(d.n for d in days if d.day < day)
     drop, (low, _) = newcombe(k_sim, n_sim, k, n) if n else (0.0, (0.0, 0.0))
     return f" Before that it was {100 * drop:.1f} points below sim." if low > 0 else ""
+
+
+def _thinned(days: list[date]) -> list[date]:
+    return days[:: -(-len(days) // MOST_BENDS) or 1]
 
 
 def _logit(k: Array, n: Array | float, more: float = 0.5) -> Array:
