@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,32 +15,91 @@ from gapwatch.store.sides import CellCount
 Key = tuple[str, ...]
 
 
+class _Groups(NamedTuple):
+    """Rows that agree on some conditions: the first row of each group, and its counts."""
+
+    first: NDArray[np.int64]
+    counts: NDArray[np.float64]
+
+
 class CellTable:
-    """The judged episodes of both sides by cell, to be counted by any conditions: a level is a small number."""
+    """The judged episodes of both sides by level, to be counted by any conditions: a level is a small number.
+
+    A row is a combination of levels; robots, sites and stages that share one are added up first.
+    """
 
     def __init__(self, sim: Iterable[CellCount], real: Iterable[CellCount]) -> None:
-        sides = [[cell for cell in cells if cell.successes + cell.failures] for cells in (sim, real)]
-        self._levels = [cell.cell.levels for cells in sides for cell in cells]
-        self._counts = np.zeros((len(self._levels), 4))
-        for side, cells in enumerate(sides):
-            rows = slice(0, len(cells)) if side == 0 else slice(len(sides[0]), None)
-            counts = [(cell.successes, cell.successes + cell.failures) for cell in cells]
-            self._counts[rows, 2 * side : 2 * side + 2] = np.array(counts, dtype=float).reshape(-1, 2)
+        places: dict[int, int] = {}
+        self._levels: list[Mapping[str, str]] = []
+        columns = []
+        for cells in (sim, real):
+            at, successes, episodes = [], [], []
+            for _, _, _, (_, _, _, levels), succeeded, failed, _, _ in cells:
+                if succeeded or failed:
+                    place = places.setdefault(id(levels), len(self._levels))
+                    if place == len(self._levels):
+                        self._levels.append(levels)
+                    at.append(place)
+                    successes.append(succeeded)
+                    episodes.append(succeeded + failed)
+            columns += [(at, successes), (at, episodes)]
+        size = len(self._levels)
+        self._counts = np.array(
+            [np.bincount(np.array(at, dtype=np.int64), counts, minlength=size) for at, counts in columns]
+        ).T.reshape(-1, 4)
         self._columns: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
+        self._groups: dict[Key, _Groups] = {}
+
+    def reported(self) -> tuple[set[str], set[str]]:
+        """The conditions that sim names, and those that real does."""
+        alike: dict[Key, list[int]] = {}
+        # Most rows name the same conditions.
+        for row, levels in enumerate(self._levels):
+            alike.setdefault(tuple(levels), []).append(row)
+        found: tuple[set[str], set[str]] = (set(), set())
+        for names, rows in alike.items():
+            episodes = self._counts[rows].sum(axis=0)
+            for side, n in zip(found, (episodes[1], episodes[3]), strict=True):
+                side.update(names if n else ())
+        return found
 
     def count(self, names: Sequence[str]) -> dict[Key, Counts]:
         """By the levels of these conditions, in the order in which they first occur."""
-        code = np.zeros(len(self._levels), dtype=np.int64)
+        groups = self._grouped(names)
+        keys = zip(*(self._words(name, groups.first) for name in names), strict=True) if names else [()]
+        counts = groups.counts.astype(int).tolist()
+        found = zip(groups.first.tolist(), keys, counts, strict=True)
+        return {key: (c[0], c[1], c[2], c[3]) for _, key, c in sorted(found, key=lambda item: item[0])}
+
+    def hole(self, names: Sequence[str]) -> float:
+        """The larger side's share of episodes in combinations that the other lacks though it has each level."""
+        groups = self._grouped(names)
+        inside = np.ones(len(groups.first), dtype=bool)
         for name in names:
+            alone = self._grouped([name])
             column, levels = self._column(name)
-            code = code * len(levels) + column
-        _, first, place = np.unique(code, return_index=True, return_inverse=True)
-        sums = np.stack([np.bincount(place, weights=counts, minlength=len(first)) for counts in self._counts.T], 1)
-        keys = [self._column(name) for name in names]
-        return {
-            tuple(levels[column[row]] for column, levels in keys): (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
-            for row, c in sorted(zip(first.tolist(), sums.tolist(), strict=True))
-        }
+            has_both = np.zeros(len(levels), dtype=bool)
+            has_both[column[alone.first]] = (alone.counts[:, 1] > 0) & (alone.counts[:, 3] > 0)
+            inside &= has_both[column[groups.first]]
+        n_sim, n_real = groups.counts[inside, 1], groups.counts[inside, 3]
+        parts = ((n_sim[n_real == 0].sum(), n_sim.sum()), (n_real[n_sim == 0].sum(), n_real.sum()))
+        return max(float(lacking / total) if total else 0.0 for lacking, total in parts)
+
+    def _grouped(self, names: Sequence[str]) -> _Groups:
+        key = tuple(names)
+        if key not in self._groups:
+            code = np.zeros(len(self._levels), dtype=np.int64)
+            for name in names:
+                column, levels = self._column(name)
+                code = code * len(levels) + column
+            _, first, place = np.unique(code, return_index=True, return_inverse=True)
+            sums = [np.bincount(place, weights=counts, minlength=len(first)) for counts in self._counts.T]
+            self._groups[key] = _Groups(first, np.stack(sums, 1))
+        return self._groups[key]
+
+    def _words(self, name: str, rows: NDArray[np.int64]) -> list[str]:
+        column, levels = self._column(name)
+        return [levels[number] for number in column[rows].tolist()]
 
     def _column(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         if name not in self._columns:

@@ -48,6 +48,7 @@ class Comparison:
     """Everything is read lazily and once. Half a dozen answers from one object cost no more than their parts.
 
     `whole`: all answers will be asked for, so what one of them needs may serve the others.
+    `brief`: without pairs of levels and shares of single conditions, which a page does not show.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Comparison:
         around: Surroundings | None = None,
         *,
         whole: bool = False,
+        brief: bool = False,
     ) -> None:
         self.connection = connection
         self.project_id = project_id
@@ -66,6 +68,7 @@ class Comparison:
         self.question = question
         self._around = around
         self._whole = whole
+        self.brief = brief
         self._made: dict[str, Any] = {}
 
     def once(self, name: str, make: Callable[[], T]) -> T:
@@ -322,7 +325,13 @@ class Comparison:
 
 
 def compare_deployment(
-    connection: Connection, project_id: int, slug: str, question: Question, *, whole: bool = False
+    connection: Connection,
+    project_id: int,
+    slug: str,
+    question: Question,
+    *,
+    whole: bool = False,
+    brief: bool = False,
 ) -> Comparison:
     """A deployment's episodes of its current policy version and task, beside their baseline."""
     known = directory.find_subject(connection, project_id, slug)
@@ -340,7 +349,7 @@ def compare_deployment(
         found.pinned_simulator_id,
         found,
     )
-    return Comparison(connection, project_id, subject, question, around, whole=whole)
+    return Comparison(connection, project_id, subject, question, around, whole=whole, brief=brief)
 
 
 def compare_policy(

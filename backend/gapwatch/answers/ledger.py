@@ -191,18 +191,18 @@ def _split(comparison: Comparison) -> _Split:
     if comparison.subject.task_ids is None:
         strata = task_strata(sim, real, directory.tasks(comparison.connection, comparison.project_id))
     else:
-        strata = condition_strata(sim, real)
+        strata = condition_strata(sim.read.table)
     counts: dict[Hashable, Counts] = dict(strata.counts.items())
     parts = decompose(counts)
     found = part_intervals(_merged(counts), design_effects=(sim.sitting.inflation, real.sitting.inflation))
     intervals = {} if found is None else {"off_support": found.off_support, "mix": found.mix, "rate": found.rate}
-    several = len(strata.names) > 1
+    shared_out = len(strata.names) > 1 and not comparison.brief
     return _Split(
         parts,
         intervals,
         None if found is None else found.method,
         strata,
-        shapley_over_conditions(strata.names, strata.counts) if several else None,
+        shapley_over_conditions(strata.names, strata.counts) if shared_out else None,
     )
 
 

@@ -98,7 +98,7 @@ def _by_cells(comparison: Comparison) -> tuple[Literal["cells", "none"], Predict
         return refused("One side has no episodes.")
     if real.n > MOST_REAL:
         return refused(f"{real.n} real episodes need no help from sim.")
-    strata = condition_strata(sim, real)
+    strata = condition_strata(sim.read.table)
     if not strata.names:
         return refused("Fewer than ten pairs, and no condition that both sides report.")
     table = np.array(list(strata.counts.values()), dtype=float)

@@ -56,7 +56,7 @@ class SlicesAnswer(Answer):
 def answer_slices(comparison: Comparison) -> SlicesAnswer:
     counts = _counted(comparison)
     found = _singles(comparison)
-    pairs = _pairs(comparison, found)
+    pairs = ([], {}) if comparison.brief else _pairs(comparison, found)
     return SlicesAnswer(
         **comparison.told(None if counts else "No episode names a condition."),
         slices=tuple(_told(comparison, one, counts[one.condition, one.level]) for one in found),
@@ -73,7 +73,7 @@ def suspects_of(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _counted(comparison: Comparison) -> dict[tuple[str, str], Counts]:
-    return comparison.once("levels", lambda: level_counts(comparison.sim, comparison.real))
+    return comparison.once("levels", lambda: level_counts(comparison.sim.read.table))
 
 
 def _singles(comparison: Comparison) -> list[Slice]:
@@ -91,7 +91,7 @@ def _pairs(comparison: Comparison, singles: list[Slice]) -> tuple[list[Slice], d
     names = list(dict.fromkeys(one.condition for one in shared))[:MOST_PAIRED]
     counts = {
         key: c
-        for key, c in pair_counts(comparison.sim, comparison.real, names).items()
+        for key, c in pair_counts(comparison.sim.read.table, names).items()
         if min(c[1], c[3]) >= FEWEST_IN_A_PAIR
     }
     most = sorted(counts, key=lambda key: (-counts[key][3], key))[:MOST_PAIRS]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gapwatch.answers.cell_table import Key
+from gapwatch.answers.cell_table import CellTable, Key
 from gapwatch.answers.half import Half
 from gapwatch.statistics.decomposition import Counts
 
@@ -36,49 +36,41 @@ def task_strata(sim: Half, real: Half, tasks: dict[int, str]) -> Strata:
     return Strata(("task",), {key: (c[0], c[1], c[2], c[3]) for key, c in sums.items()})
 
 
-def condition_strata(sim: Half, real: Half) -> Strata:
+def condition_strata(table: CellTable) -> Strata:
     """Conditions that both sides report, crossed one after the other, the most telling first."""
-    table = sim.read.table
-    shared = sorted(_reported(sim) & _reported(real))
-    tables = {name: table.count([name]) for name in shared}
-    names = sorted(shared, key=lambda name: (-_weight(tables[name].values()), name))
-    both = {name: {key[0] for key, c in tables[name].items() if c[1] and c[3]} for name in names}
+    in_sim, in_real = table.reported()
+    shared = sorted(in_sim & in_real)
+    names = sorted(shared, key=lambda name: (-_weight(table.count([name]).values()), name))
     crossed: list[str] = []
     left_out: list[str] = []
     for name in names:
         tried = [*crossed, name]
-        if len(tried) <= MOST_CROSSED and _hole(table.count(tried), tried, both) <= LARGEST_HOLE:
+        if len(tried) <= MOST_CROSSED and table.hole(tried) <= LARGEST_HOLE:
             crossed = tried
         else:
             left_out.append(name)
     return Strata(tuple(crossed), table.count(crossed), tuple(left_out))
 
 
-def level_counts(sim: Half, real: Half) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+def level_counts(table: CellTable) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """(condition, level) → (successes and episodes in sim, then in real), of every condition a side reports."""
-    return _levels(sim, real, [(name,) for name in sorted(_reported(sim) | _reported(real))])
+    in_sim, in_real = table.reported()
+    return _levels(table, [(name,) for name in sorted(in_sim | in_real)])
 
 
-def pair_counts(sim: Half, real: Half, names: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+def pair_counts(table: CellTable, names: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """The same for each two of the named conditions, written "lighting × object" and "dim × glass"."""
-    return _levels(sim, real, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
+    return _levels(table, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
 
 
 def _levels(
-    sim: Half, real: Half, groups: Iterable[tuple[str, ...]]
+    table: CellTable, groups: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
-    table = sim.read.table
     found = {}
     for group in groups:
         for key, c in table.count(group).items():
             found[" × ".join(group), " × ".join(key)] = (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
     return found
-
-
-def _reported(half: Half) -> set[str]:
-    # Most cells name the same conditions.
-    alike = {tuple(cell.cell.levels) for cell in half.cells if cell.successes + cell.failures}
-    return {name for names in alike for name in names}
 
 
 def _weight(table: Iterable[Counts]) -> float:
@@ -89,15 +81,3 @@ def _weight(table: Iterable[Counts]) -> float:
     shares = sum(abs(c[1] / n_sim - c[3] / n_real) for c in rows) / 2
     rates = sum(abs(c[0] + c[2] - rate * (c[1] + c[3])) for c in rows) / (n_sim + n_real)
     return shares + rates
-
-
-def _hole(table: Mapping[Key, Counts], names: Sequence[str], both: Mapping[str, set[str]]) -> float:
-    """The larger side's share of episodes in combinations that the other side lacks though it has each level."""
-    inside = [
-        (c[1], c[3])
-        for key, c in table.items()
-        if all(level in both[name] for name, level in zip(names, key, strict=True))
-    ]
-    holes = (sum(n for n, m in inside if not m), sum(m for n, m in inside if not n))
-    totals = (sum(n for n, _ in inside), sum(m for _, m in inside))
-    return max(hole / total if total else 0.0 for hole, total in zip(holes, totals, strict=True))

@@ -166,7 +166,8 @@ def _compare(visit: Visit, asked: DropFilter) -> Comparison:
     if "\0" in slug:
         raise NotFound("There is no deployment with this name.")
     question = question_of(asked, datetime.now(UTC))
-    return compare_deployment(visit.transaction, visit.project_id, slug, question, whole=True)
+    brief = visit.request.query_params.get("format") != "json"
+    return compare_deployment(visit.transaction, visit.project_id, slug, question, whole=True, brief=brief)
 
 
 def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:

@@ -121,30 +121,32 @@ def excess_tests(pairs: Sequence[tuple[Counts, Counts]]) -> list[tuple[float, In
     """
     if not pairs:
         return []
-    here, rest = (np.array([pair[side] for pair in pairs], dtype=float).T for side in (0, 1))
+    # Here and elsewhere, in sim and in real: all four rates of all pairs in one array.
+    counts = np.array(pairs, dtype=float).reshape(-1, 2, 2, 2).transpose(3, 1, 2, 0)
     low, high = np.zeros(len(pairs)), np.full(len(pairs), 40.0)
     for _ in range(32):
         middle = (low + high) / 2
-        _, below, above = _excess(here, rest, middle)
+        _, below, above = _excess(counts, middle)
         apart = (below > 0) | (above < 0)
         low, high = np.where(apart, middle, low), np.where(apart, high, middle)
-    found = zip(*(column.tolist() for column in (*_excess(here, rest, Z_95), low)), strict=True)
+    found = zip(*(column.tolist() for column in (*_excess(counts, Z_95), low)), strict=True)
     return [(value, (below, above), erfc(z / sqrt(2))) for value, below, above, z in found]
 
 
-def _excess(here: Array, rest: Array, z: Array | float) -> tuple[Array, Array, Array]:
-    first, l1, u1 = _newcombe(here, z)
-    second, l2, u2 = _newcombe(rest, z)
-    value = first - second
-    return value, value - np.hypot(first - l1, u2 - second), value + np.hypot(u1 - first, second - l2)
+def _excess(counts: Array, z: Array | float) -> tuple[Array, Array, Array]:
+    """Newcombe's interval of both drops, and the same of their difference. Axes: k and n, here and rest, side."""
+    rates, low, high = _wilson(counts[0], counts[1], z)
+    (here, rest), below, above = _apart(rates, rates - low, high - rates)
+    return here - rest, here - rest - np.hypot(below[0], above[1]), here - rest + np.hypot(above[0], below[1])
 
 
-def _newcombe(counts: Array, z: Array | float) -> tuple[Array, Array, Array]:
-    """`newcombe` of many at once."""
-    k1, n1, k2, n2 = counts
-    p1, l1, u1 = _wilson(k1, n1, z)
-    p2, l2, u2 = _wilson(k2, n2, z)
-    return p1 - p2, p1 - p2 - np.hypot(p1 - l1, u2 - p2), p1 - p2 + np.hypot(u1 - p1, p2 - l2)
+def _apart(values: Array, below: Array, above: Array) -> tuple[Array, Array, Array]:
+    """First minus second on the second axis, with how far down and up it reaches."""
+    return (
+        values[:, 0] - values[:, 1],
+        np.hypot(below[:, 0], above[:, 1]),
+        np.hypot(above[:, 0], below[:, 1]),
+    )
 
 
 def _wilson(k: Array, n: Array, z: Array | float) -> tuple[Array, Array, Array]:

@@ -13,6 +13,8 @@ from gapwatch.store.scopes import Cell
 from gapwatch.store.tables.rollups import NO_CONTRACT
 from gapwatch.tally.sums import CellContent
 
+_MOST_NAMED = 50_000
+
 
 @dataclass
 class _Known:
@@ -20,10 +22,16 @@ class _Known:
 
     named: dict[tuple[int, int], Cell] = field(default_factory=dict)
     numbers: dict[tuple[int, CellContent], int] = field(default_factory=dict)
+    # Cells of many robots have the same levels: one mapping for all of them, which is then told by its identity.
+    levels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = field(default_factory=dict)
+
+    def levels_of(self, items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+        if len(self.levels) > _MOST_NAMED:
+            self.levels.clear()
+        return self.levels.setdefault(items, dict(items))
 
 
 _KNOWN: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
-_MOST_NAMED = 50_000
 
 
 def known_number(connection: Connection, project_id: int, content: CellContent) -> CellContent | int:
@@ -55,13 +63,16 @@ def cells_named(
             {"p": project_id, "ids": unknown},
         )
         for row in found:
-            named[row.id] = known.named[project_id, row.id] = Cell(row.robot, row.site, row.stage, row.levels)
             content = (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items())))
+            cell = Cell(row.robot, row.site, row.stage, known.levels_of(content[3]))
+            named[row.id] = known.named[project_id, row.id] = cell
             known.numbers[project_id, content] = row.id
     contents = [cell for cell in cells if not isinstance(cell, int)]
     robots = _names(connection, project_id, "robots", {cell[0] for cell in contents})
     sites = _names(connection, project_id, "sites", {cell[1] for cell in contents})
-    named |= {cell: Cell(robots.get(cell[0]), sites.get(cell[1]), cell[2], dict(cell[3])) for cell in contents}
+    named |= {
+        cell: Cell(robots.get(cell[0]), sites.get(cell[1]), cell[2], known.levels_of(cell[3])) for cell in contents
+    }
     return named
 
 
