@@ -50,14 +50,13 @@ def blame(
     """
     limit = high if side == "above" else low
     room = abs(limit - median)
-    columns = []
-    for domain, outcomes in ((0.0, sim), (1.0, real)):
-        for failed, shape in ((0.0, outcomes.successes), (1.0, outcomes.failures)):
-            beyond = shape.values - limit if side == "above" else limit - shape.values
-            outside = beyond > 1e-9 * np.maximum(abs(limit), np.abs(shape.values))
-            dose = np.where(outside, np.minimum(beyond / room, FARTHEST) if room > 0 else 1.0, 0.0)
-            columns.append(np.array([dose, np.full_like(dose, domain), np.full_like(dose, failed), shape.counts]))
-    dose, domain, failed, counts = np.concatenate(columns, axis=1)
+    shapes = (sim.successes, sim.failures, real.successes, real.failures)
+    sizes = [shape.values.size for shape in shapes]
+    domain, failed = np.repeat([0.0, 0.0, 1.0, 1.0], sizes), np.repeat([0.0, 1.0, 0.0, 1.0], sizes)
+    values, counts = (np.concatenate(of) for of in zip(*((s.values, s.counts) for s in shapes), strict=True))
+    beyond = values - limit if side == "above" else limit - values
+    outside = beyond > 1e-9 * np.maximum(abs(limit), np.abs(values))
+    dose = np.where(outside, np.minimum(beyond / room, FARTHEST) if room > 0 else 1.0, 0.0)
     # Sim episodes just outside the range would water down what reality shows; where reality has few, sim helps.
     exposed, in_real = dose > 0, (domain > 0) | (dose <= 0)
     least = max(
@@ -76,8 +75,9 @@ def blame(
 def _attributable(exposed: NDArray[np.bool_], failed: Array, counts: Array) -> float:
     from scipy.special import betaincinv
 
-    n, k = counts[exposed].sum(), (counts * failed)[exposed].sum()
-    rest, rest_failed = counts[~exposed].sum(), (counts * failed)[~exposed].sum()
+    k_counts = counts * failed
+    n, k = exposed @ counts, exposed @ k_counts
+    rest, rest_failed = counts.sum() - n, k_counts.sum() - k
     if k <= 0 or rest <= 0:
         return 0.0
     lowest = float(betaincinv(k, n - k + 1, 1 - CERTAINTY))

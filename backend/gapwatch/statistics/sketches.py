@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from functools import cache
+from functools import cache, cached_property
 from math import floor, isqrt, log
 from sys import float_info
 
@@ -36,6 +36,11 @@ class Sketch:
     @property
     def n(self) -> int:
         return sum(self.positive.values()) + sum(self.negative.values()) + self.zero
+
+    @cached_property
+    def columns(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """`values_and_counts` at the accuracy that is stored, for all who ask one after the other."""
+        return _columns(self, ACCURACY)
 
 
 def bin_index(x: float, a: float = ACCURACY) -> int:
@@ -85,7 +90,11 @@ def subtract(whole: Sketch, part: Sketch) -> Sketch:
 
 
 def values_and_counts(sketch: Sketch, a: float = ACCURACY) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The bins' values, ascending, and how many numbers each stands for."""
+    """The bins' values, ascending, and how many numbers each stands for. Not to be written to."""
+    return sketch.columns if a == ACCURACY else _columns(sketch, a)
+
+
+def _columns(sketch: Sketch, a: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     down, up = sorted(sketch.negative, reverse=True), sorted(sketch.positive)
     middle = [sketch.zero] if sketch.zero else []
     values = np.concatenate([-_values(down, a), np.zeros(len(middle)), _values(up, a)])
