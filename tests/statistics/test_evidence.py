@@ -2,11 +2,12 @@ import time
 
 import numpy as np
 import pytest
+from failed_batches import batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapwatch.statistics.attribution import FailedEpisode, Strengths, UsualRange, attribute
-from gapwatch.statistics.evidence import FailedBatch, batch_of, ledger_side, usual_ranges, weigh
+from gapwatch.statistics.evidence import FailedBatch, ledger_side, usual_ranges, weigh
 from gapwatch.statistics.ledger import make_ledger
 from gapwatch.statistics.sketches import fold
 from gapwatch.taxonomy import CATEGORIES, Taxonomy

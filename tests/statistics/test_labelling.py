@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from failed_batches import batch_of
 
 from gapwatch.statistics.attribution import FailedEpisode
-from gapwatch.statistics.evidence import batch_of, ledger_side, weigh
+from gapwatch.statistics.evidence import ledger_side, weigh
 from gapwatch.statistics.labelling import even_out
 from gapwatch.statistics.ledger import make_ledger
 from gapwatch.taxonomy import Taxonomy

@@ -134,8 +134,15 @@ def test_counts_of_any_window_and_filter(fleet, domain, window):
             assert sum(each.successes for each in sat) == sum(r["outcome"] == "success" for r in judged)
             assert {each.session for each in sat} == {r["session"] for r in judged}
             rows = sides.failed_episodes(connection, project.id, scope, window, wanted, 1000)
-            assert {row.id for row in rows} == {r["id"] for r in failed}
-            assert sum(row.stands_for for row in rows) == pytest.approx(len(failed))
+            assert {*rows.ids} == {r["id"] for r in failed}
+            assert rows.stands_for.sum() == pytest.approx(len(failed))
+            by_id = {r["id"]: r for r in failed}
+            for place, told in enumerate(by_id[row] for row in rows.ids):
+                said = rows.signatures[rows.said[place]]
+                assert {"phase": said.phase, "labels": [*said.labels]} == told["failure"]
+                assert rows.signals_of(place) == told["signals"]
+                for name in ("lighting", "mass", "nowhere"):
+                    assert rows.levels(name)[place] == as_cell(told).levels.get(name, "missing")
 
 
 @pytest.mark.parametrize("window", WINDOWS[:6], ids=range(6))
@@ -174,8 +181,8 @@ def test_many_failures_are_sampled_over_the_whole_time(fleet):
         rows = sides.failed_episodes(connection, project.id, scope, EVERYTHING, CellFilter(), 40)
     failed = [r for r in records if r["domain"] == "real" and r["outcome"] == "failure"]
     assert 30 <= len(rows) <= 60 < len(failed)
-    assert sum(row.stands_for for row in rows) == pytest.approx(len(failed))
-    months = {row.started_at.month for row in rows}
+    assert rows.stands_for.sum() == pytest.approx(len(failed))
+    months = {at.month for at in rows.started_at}
     assert months == {datetime.fromisoformat(r["started_at"]).month for r in failed}
 
 

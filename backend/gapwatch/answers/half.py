@@ -21,7 +21,7 @@ from gapwatch.store.sides import (
     CellFilter,
     ContractCount,
     FailedAsked,
-    FailedRow,
+    FailedRows,
     FailureCount,
     Scope,
     SessionCount,
@@ -37,6 +37,7 @@ MOST_FAILED = {"real": 1000, "sim": 500}
 MOST_SESSIONS = 2000
 # With a filter, metrics and signals come from the newest episodes that match it.
 MOST_SAMPLED = 2000
+NO_FAILURES = FailedRows((), (), {}, {})
 
 
 def totals_of(cells: Iterable[CellCount]) -> tuple[int, int, int, int]:
@@ -128,8 +129,8 @@ class Half:
         return self.read.contracts.get(self, ())
 
     @property
-    def failed(self) -> Sequence[FailedRow]:
-        return self.read.failed.get(self, ())
+    def failed(self) -> FailedRows:
+        return self.read.failed.get(self, NO_FAILURES)
 
     @cached_property
     def failure_counts(self) -> Sequence[FailureCount]:
@@ -209,7 +210,7 @@ class Reading:
         )
 
     @cached_property
-    def failed(self) -> dict[Half, list[FailedRow]]:
+    def failed(self) -> dict[Half, FailedRows]:
         return self._of(
             lambda half: half.failures,
             lambda halves: sides.each_failed_episodes(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gapwatch.answers.half import Half
 from gapwatch.statistics import ledger
@@ -15,17 +16,17 @@ from gapwatch.statistics.evidence import (
     CONTRACT_SIGNAL,
     FailedBatch,
     Weights,
-    batch_of,
     ledger_side,
     usual_ranges,
     weigh,
 )
 from gapwatch.statistics.labelling import even_out
 from gapwatch.statistics.sketches import Sketch, bin_index
-from gapwatch.store.sides import FailedRow
+from gapwatch.store.sides import FailedRows, Signature
 from gapwatch.taxonomy import Taxonomy
 
 Suspects = Collection[tuple[str, Level]]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,29 +53,42 @@ class Behind:
 
 @dataclass(frozen=True)
 class Weighed:
-    """`rows` are the episodes that were read, `records` what they say, and `side` what the ledger takes."""
+    """`rows` are the episodes that were read, `counts` how many failures each stands for, and after those the
+    failures of which none was read; `side` is what the ledger takes."""
 
     side: ledger.Side
-    rows: Sequence[FailedRow]
-    records: Sequence[FailedEpisode]
-    counts: Sequence[float]
+    rows: FailedRows
+    counts: Array
     weights: Weights
+    contract: Mapping[str, float]
 
     def episodes_of(self, category: str) -> int:
         """How many failed episodes carry some weight of it."""
-        return round(float(np.asarray(self.counts)[self.weights.of(category) > 0].sum()))
+        return round(float(self.counts[self.weights.of(category) > 0].sum()))
 
     def behind(self, category: str, evidence: Evidence, most: int) -> tuple[Behind, ...]:
         """The episodes with the largest share first, the newest of equals first."""
         shares = self.weights.of(category)[: len(self.rows)]
-        named = np.flatnonzero(shares > 0).tolist()
-        order = sorted(named, key=lambda i: (-shares[i], -self.rows[i].started_at.timestamp()))
+        named = np.flatnonzero(shares > 0)
+        # Rows are the newest first, and the sort leaves equals in their order.
+        order = named[np.argsort(-shares[named], kind="stable")].tolist()
         found = []
         for place in order[:most]:
-            lines = attribute(self.records[place], evidence.taxonomy, evidence.usual, evidence.suspects).evidence
+            record = self._record(place, _names(evidence))
+            lines = attribute(record, evidence.taxonomy, evidence.usual, evidence.suspects).evidence
             why = tuple(_worded(line.sentence, evidence) for line in lines if category in line.categories)
-            found.append(Behind(self.rows[place].id, float(shares[place]), why))
+            found.append(Behind(self.rows.ids[place], float(shares[place]), why))
         return tuple(found)
+
+    def _record(self, row: int, conditions: Collection[str]) -> FailedEpisode:
+        said = self.rows.signatures[self.rows.said[row]]
+        return FailedEpisode(
+            said.category,
+            said.labels,
+            said.phase,
+            {**self.rows.signals_of(row), **self.contract},
+            {name: self.rows.levels(name)[row] for name in conditions},
+        )
 
 
 def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
@@ -102,49 +116,53 @@ def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
 def weigh_sides(sim: Half, real: Half, evidence: Evidence) -> tuple[Weighed, Weighed, str | None]:
     """Both sides, as if they were labelled alike, and the side that had to be evened out for that."""
     read = [_read(half, evidence) for half in (sim, real)]
-    plain = [weigh(one.batch, evidence.taxonomy, evidence.usual, evidence.suspects) for one in read]
-    in_sim, in_real, evened = even_out(read[0].batch, plain[0], read[1].batch, plain[1])
-    return _weighed(sim, read[0], in_sim), _weighed(real, read[1], in_real), evened
+    plain = [weigh(batch, evidence.taxonomy, evidence.usual, evidence.suspects) for batch in read]
+    in_sim, in_real, evened = even_out(read[0], plain[0], read[1], plain[1])
+    return _weighed(sim, read[0], in_sim, evidence), _weighed(real, read[1], in_real, evidence), evened
 
 
-@dataclass(frozen=True)
-class _Read:
+def _read(half: Half, evidence: Evidence) -> FailedBatch:
     """The failures of a side as the evidence takes them."""
-
-    records: Sequence[FailedEpisode]
-    counts: Sequence[float]
-    batch: FailedBatch
-
-
-def _read(half: Half, evidence: Evidence) -> _Read:
-    rows, counts = half.failed, _counts(half)
-    names = {name for name, _ in evidence.suspects}
-    contract = evidence.differing if half.scope.domain == "real" else 0
-    beside = {CONTRACT_SIGNAL: float(contract)} if evidence.differing else {}
-    records = [
-        FailedEpisode(
-            row.signature.category,
-            row.signature.labels,
-            row.signature.phase,
-            {**row.signals, **beside} if beside else row.signals,
-            {name: row.level(name) for name in names},
-        )
-        for row in rows
-    ]
-    sessions: list[str | None] = [row.session for row in rows]
+    rows = half.failed
+    said = [rows.signatures[place] for place in rows.said.tolist()]
+    conditions: dict[str, list[Level]] = {name: [*rows.levels(name)] for name in _names(evidence)}
+    signals = rows.signals | {name: np.full(len(rows), value) for name, value in _contract(half, evidence).items()}
+    counts, sessions = _counts(half), [*rows.sessions]
     if len(rows) < half.failures:
         unread, more = _unread(half)
-        records, counts = [*records, *unread], [*counts, *more]
+        said += unread
+        counts = np.concatenate([counts, more])
         sessions += [None] * len(unread)
-    return _Read(records, counts, batch_of(records, counts, sessions))
+        conditions = {name: [*levels, *[None] * len(unread)] for name, levels in conditions.items()}
+        nothing = np.full(len(unread), np.nan)
+        signals = {name: np.concatenate([column, nothing]) for name, column in signals.items()}
+    return FailedBatch(
+        counts,
+        [one.category for one in said],
+        [one.labels for one in said],
+        [one.phase for one in said],
+        conditions,
+        signals,
+        sessions,
+    )
 
 
-def _weighed(half: Half, read: _Read, weights: Weights) -> Weighed:
-    side = ledger_side(half.n, half.failures, read.batch, weights, _sittings(half))
-    return Weighed(side, half.failed, read.records, read.counts, weights)
+def _names(evidence: Evidence) -> set[str]:
+    return {name for name, _ in evidence.suspects}
 
 
-def _counts(half: Half) -> list[float]:
+def _contract(half: Half, evidence: Evidence) -> dict[str, float]:
+    """In how many fields an episode's contract differs, as the signal that it is; none where no field does."""
+    differing = evidence.differing if half.scope.domain == "real" else 0
+    return {CONTRACT_SIGNAL: float(differing)} if evidence.differing else {}
+
+
+def _weighed(half: Half, batch: FailedBatch, weights: Weights, evidence: Evidence) -> Weighed:
+    side = ledger_side(half.n, half.failures, batch, weights, _sittings(half))
+    return Weighed(side, half.failed, batch.counts, weights, _contract(half, evidence))
+
+
+def _counts(half: Half) -> Array:
     """How many failures each row stands for, so that they add up to the failures of the cells.
 
     Where not all failures were read, what was said of all of them (phase, labels, category) is known exactly from
@@ -152,26 +170,28 @@ def _counts(half: Half) -> list[float]:
     """
     rows = half.failed
     if len(rows) >= half.failures:
-        total = sum(row.stands_for for row in rows)
-        return [row.stands_for * half.failures / total for row in rows]
-    read = Counter(row.signature for row in rows)
-    said: Counter[object] = Counter()
-    for count in half.failure_counts:
-        said[count.signature] += count.failures
-    scale = half.failures / max(1, said.total())
-    return [said[row.signature] * scale / read[row.signature] for row in rows]
+        return np.asarray(rows.stands_for * half.failures / rows.stands_for.sum())
+    stated = _said_of_all(half)
+    scale = half.failures / max(1, stated.total())
+    each = np.bincount(rows.said, minlength=len(rows.signatures))
+    shares = [stated[one] * scale / max(1, n) for one, n in zip(rows.signatures, each.tolist(), strict=True)]
+    return np.array(shares)[rows.said]
 
 
-def _unread(half: Half) -> tuple[list[FailedEpisode], list[float]]:
-    """One record a signature of which no episode was read."""
-    read = {row.signature for row in half.failed}
-    said: dict[FailedEpisode, float] = {}
-    scale = half.failures / max(1, sum(count.failures for count in half.failure_counts))
+def _said_of_all(half: Half) -> Counter[Signature]:
+    stated: Counter[Signature] = Counter()
     for count in half.failure_counts:
-        if count.signature not in read:
-            record = FailedEpisode(count.signature.category, count.signature.labels, count.signature.phase)
-            said[record] = said.get(record, 0.0) + count.failures * scale
-    return list(said), list(said.values())
+        stated[count.signature] += count.failures
+    return stated
+
+
+def _unread(half: Half) -> tuple[list[Signature], list[float]]:
+    """What was said of failures of which no such was read, and of how many."""
+    stated = _said_of_all(half)
+    scale = half.failures / max(1, stated.total())
+    read = {*half.failed.signatures}
+    found = {one: n * scale for one, n in stated.items() if one not in read}
+    return list(found), list(found.values())
 
 
 def _sittings(half: Half) -> dict[str, tuple[int, int]]:

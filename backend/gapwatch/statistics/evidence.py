@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from gapwatch.statistics.attribution import (
     DEFAULT_STRENGTHS,
     PARTS,
     UNIT,
-    FailedEpisode,
     Level,
     Strengths,
     UsualRange,
@@ -34,7 +32,7 @@ from gapwatch.statistics.ledger import Session, Side
 from gapwatch.statistics.usual import CONTRACT_SIGNAL, usual_ranges
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
-__all__ = ["CONTRACT_SIGNAL", "FailedBatch", "Weights", "batch_of", "ledger_side", "usual_ranges", "weigh"]
+__all__ = ["CONTRACT_SIGNAL", "FailedBatch", "Weights", "ledger_side", "usual_ranges", "weigh"]
 
 
 @dataclass(frozen=True)
@@ -78,37 +76,6 @@ class Weights:
         if category not in self.names:
             return np.zeros(len(self.parts))
         return np.asarray(self.parts[:, self.names.index(category)] / PARTS)
-
-
-def batch_of(
-    episodes: Sequence[FailedEpisode], counts: Sequence[float] | None = None, sessions: Sequence[str | None] = ()
-) -> FailedBatch:
-    """The columns of some records; a condition or signal that an episode lacks is None or NaN in its row."""
-    size = len(episodes)
-    conditions: dict[str, list[Level]] = {}
-    signals: dict[str, Array] = {}
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for row, episode in enumerate(episodes):
-        for name, level in (episode.conditions or {}).items():
-            if name not in conditions:
-                conditions[name] = [None] * size
-            conditions[name][row] = level
-        if episode.signals:
-            alike.setdefault(tuple(episode.signals), []).append(row)
-    # Most episodes have the same signals: all values of those at once.
-    for names, rows in alike.items():
-        values = np.array([[*(episodes[row].signals or {}).values()] for row in rows], dtype=float)
-        for name, column in zip(names, values.T, strict=True):
-            signals.setdefault(name, np.full(size, nan))[rows] = column
-    return FailedBatch(
-        np.ones(size) if counts is None else np.asarray(counts, dtype=float),
-        [e.category for e in episodes],
-        [e.labels for e in episodes],
-        [e.phase for e in episodes],
-        conditions,
-        signals,
-        sessions,
-    )
 
 
 def weigh(

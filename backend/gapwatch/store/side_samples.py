@@ -8,38 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.levels import MISSING, level_of
+from gapwatch.store.failed_rows import FailedRows
 from gapwatch.store.folding import condition_sets, driver_cursor, episodes_in, name_sets, rows_where
 from gapwatch.store.scopes import CellFilter, Scope, Window, time_clauses
-from gapwatch.store.side_counts import Kind, Signature, Values, cell_counts, values_of
+from gapwatch.store.side_counts import Kind, Values, cell_counts, values_of
 from gapwatch.store.side_edges import numbered
 from gapwatch.store.side_series import BucketCount, bucket_counts
-from gapwatch.tally.rows import unpack
 
 STRATA = 20
-_NOTHING: Mapping[str, Any] = {}
-
-
-class FailedRow(NamedTuple):
-    """A failed episode with its evidence; it stands for `stands_for` failures of the side."""
-
-    id: str
-    started_at: datetime
-    session: str | None
-    words: Mapping[str, Any]
-    numbers: Mapping[str, float]
-    signature: Signature
-    signals: Mapping[str, float]
-    stands_for: float
-
-    def level(self, condition: str) -> str:
-        value = self.numbers.get(condition, self.words.get(condition))
-        return MISSING if value is None else level_of(value)
 
 
 @dataclass(frozen=True)
@@ -77,7 +58,7 @@ class FailedAsked:
 
 def failed_episodes(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
-) -> list[FailedRow]:
+) -> FailedRows:
     counted = cell_counts(connection, project_id, scope, window)
     total = sum(each.failures for each in counted if wanted.matches(each.cell))
     return each_failed_episodes(connection, project_id, [FailedAsked(scope, window, wanted, most, total)])[0]
@@ -85,7 +66,7 @@ def failed_episodes(
 
 def each_failed_episodes(
     connection: Connection, project_id: int, asked: Sequence[FailedAsked]
-) -> list[list[FailedRow]]:
+) -> list[FailedRows]:
     """All failures of each side, newest first; where there are more than `most`, the newest of each of twenty
     stretches of time that hold about as many failures each. `stands_for` adds up to the failures that match."""
     stretches = [
@@ -93,22 +74,22 @@ def each_failed_episodes(
         for each in asked
     ]
     rows = _failed_rows(connection, project_id, asked, [[window for window, _ in each] for each in stretches])
-    evidence = _Evidence(connection, project_id, [row for mine in rows for row in mine])
+    read = [row for mine in rows for row in mine]
+    words = condition_sets(connection, project_id, {row[7] for row in read})
+    names = name_sets(connection, project_id, {row[place] for row in read for place in (8, 10)})
     return [
-        _weighed(mine, parts, each.total, evidence)
+        FailedRows(mine, _weights(mine, parts, each.total), words, names)
         for mine, parts, each in zip(rows, stretches, asked, strict=True)
     ]
 
 
-def _weighed(
-    rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int, evidence: _Evidence
-) -> list[FailedRow]:
+def _weights(rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int) -> list[float]:
     taken = [0] * len(stretches)
     for row in rows:
         taken[row[0]] += 1
     weights = [share / count if count else 0.0 for (_, share), count in zip(stretches, taken, strict=True)]
-    scale = total / (sum(weights[row[0]] for row in rows) or 1.0)
-    return [evidence.of(row, weights[row[0]] * scale) for row in rows]
+    scale = total / (sum(weight * count for weight, count in zip(weights, taken, strict=True)) or 1.0)
+    return [weights[row[0]] * scale for row in rows]
 
 
 def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> list[tuple[Window, float]]:
@@ -167,42 +148,6 @@ def _failed_rows(
             for side, *row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters):
                 found[side].append(tuple(row))
     return found
-
-
-class _Evidence:
-    """What the numbers in rows of failures stand for, looked up for all of them at once."""
-
-    def __init__(self, connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._words = condition_sets(connection, project_id, {row[7] for row in rows})
-        self._names = name_sets(connection, project_id, {row[place] for row in rows for place in (8, 10)})
-        self._values = self._unpacked(rows)
-
-    def of(self, row: tuple[Any, ...], stands_for: float) -> FailedRow:
-        _, id_, at, session, phase, labels, category, words, number_names, numbers, signal_names, signals = row
-        return FailedRow(
-            id_,
-            at,
-            session,
-            self._words.get(words, _NOTHING),
-            self._values.get((number_names, numbers), _NOTHING),
-            Signature(phase, tuple(sorted(set(labels or ()))), category),
-            self._values.get((signal_names, signals), _NOTHING),
-            stands_for,
-        )
-
-    def _unpacked(self, rows: Sequence[tuple[Any, ...]]) -> dict[tuple[int, bytes], dict[str, float]]:
-        """Arrays of one list of names as a matrix, so that a number costs no step of Python of its own."""
-        packed: dict[int, dict[bytes, None]] = {}
-        for row in rows:
-            for names, values in (row[8:10], row[10:12]):
-                if names is not None and values is not None:
-                    packed.setdefault(names, {})[values] = None
-        return {
-            (number, blob): dict(zip(names, values, strict=True))
-            for number, blobs in packed.items()
-            for names in [self._names[number]]
-            for blob, values in zip(blobs, unpack(list(blobs), len(names)).tolist(), strict=True)
-        }
 
 
 def sampled_values(

@@ -1,5 +1,6 @@
 """Reading one side of a comparison: what it counts up to, over time, and single episodes of it."""
 
+from gapwatch.store.failed_rows import FailedRows
 from gapwatch.store.scopes import Cell, CellFilter, Domain, Scope, Window
 from gapwatch.store.side_counts import (
     CellCount,
@@ -23,7 +24,6 @@ from gapwatch.store.side_counts import (
 from gapwatch.store.side_page import PageRead, read_for_page
 from gapwatch.store.side_samples import (
     FailedAsked,
-    FailedRow,
     PairRow,
     each_failed_episodes,
     failed_episodes,
@@ -48,7 +48,7 @@ __all__ = [
     "ContractCount",
     "Domain",
     "FailedAsked",
-    "FailedRow",
+    "FailedRows",
     "FailureCount",
     "Kind",
     "Outcome",
