@@ -9,6 +9,7 @@ from gapwatch.statistics.signals import (
     compare_signal,
     energy_distance,
     farthest,
+    join,
     population_stability,
     psi_critical,
     shape_of,
@@ -30,17 +31,17 @@ numbers = st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=5, max_
     ],
 )
 def test_wasserstein_distances_of_scipys_documentation(x, y, x_weights, y_weights, distance):
-    assert wasserstein(shape_of(x, x_weights), shape_of(y, y_weights)) == pytest.approx(distance, abs=1e-12)
+    assert wasserstein(join(shape_of(x, x_weights), shape_of(y, y_weights))) == pytest.approx(distance, abs=1e-12)
 
 
 def test_energy_distances_of_scipys_documentation():
-    assert energy_distance(shape_of([0]), shape_of([2])) == pytest.approx(2)
-    assert energy_distance(shape_of([0, 8], [3, 1]), shape_of([0, 8], [2, 2])) == pytest.approx(1)
+    assert energy_distance(join(shape_of([0]), shape_of([2]))) == pytest.approx(2)
+    assert energy_distance(join(shape_of([0, 8], [3, 1]), shape_of([0, 8], [2, 2]))) == pytest.approx(1)
 
 
 def test_the_kolmogorov_smirnov_distance_and_its_place():
     x, y = [0.1, 0.4, 0.7, 1.0, 1.3], [0.5, 0.9, 1.4, 1.8, 2.2]
-    assert farthest(shape_of(x), shape_of(y)) == (pytest.approx(0.6), 1.3)
+    assert farthest(join(shape_of(x), shape_of(y))) == (pytest.approx(0.6), 1.3)
 
 
 def test_the_population_stability_index_of_an_example():
@@ -51,21 +52,21 @@ def test_the_population_stability_index_of_an_example():
 @given(numbers, numbers)
 def test_distances_agree_with_scipy_and_are_symmetric(x, y):
     a, b = shape_of(x), shape_of(y)
-    assert wasserstein(a, b) == pytest.approx(stats.wasserstein_distance(x, y), rel=1e-9, abs=1e-9)
-    assert energy_distance(a, b) == pytest.approx(stats.energy_distance(x, y), rel=1e-7, abs=1e-7)
-    assert farthest(a, b)[0] == pytest.approx(stats.ks_2samp(x, y, method="asymp").statistic, abs=1e-12)
-    assert wasserstein(b, a) == pytest.approx(wasserstein(a, b), abs=1e-12)
-    assert farthest(b, a)[0] == pytest.approx(farthest(a, b)[0], abs=1e-12)
+    assert wasserstein(join(a, b)) == pytest.approx(stats.wasserstein_distance(x, y), rel=1e-9, abs=1e-9)
+    assert energy_distance(join(a, b)) == pytest.approx(stats.energy_distance(x, y), rel=1e-7, abs=1e-7)
+    assert farthest(join(a, b))[0] == pytest.approx(stats.ks_2samp(x, y, method="asymp").statistic, abs=1e-12)
+    assert wasserstein(join(b, a)) == pytest.approx(wasserstein(join(a, b)), abs=1e-12)
+    assert farthest(join(b, a))[0] == pytest.approx(farthest(join(a, b))[0], abs=1e-12)
 
 
 @steady
 @given(numbers, numbers)
 def test_the_effect_is_that_of_all_pairs_and_turns_around_with_the_sides(x, y):
-    delta, (low, high), p_value = cliffs_delta(shape_of(x), shape_of(y))
+    delta, (low, high), p_value = cliffs_delta(join(shape_of(x), shape_of(y)))
     signs = np.sign(np.subtract.outer(y, x))
     assert delta == pytest.approx(signs.mean(), abs=1e-9)
     assert -1 <= low <= delta + 1e-9 and delta - 1e-9 <= high <= 1
-    back, (back_low, back_high), back_p = cliffs_delta(shape_of(y), shape_of(x))
+    back, (back_low, back_high), back_p = cliffs_delta(join(shape_of(y), shape_of(x)))
     assert (back, back_low, back_high) == pytest.approx((-delta, -high, -low), abs=1e-9)
     assert back_p == pytest.approx(p_value, abs=1e-9)
 
@@ -75,7 +76,7 @@ def test_the_p_value_is_brunner_and_munzels():
     for _ in range(50):
         x, y = generator.integers(0, 12, 30), generator.normal(5, 3, 12).round()
         expected = stats.brunnermunzel(x, y)
-        assert cliffs_delta(shape_of(x), shape_of(y))[2] == pytest.approx(expected.pvalue, rel=1e-9)
+        assert cliffs_delta(join(shape_of(x), shape_of(y)))[2] == pytest.approx(expected.pvalue, rel=1e-9)
 
 
 def test_sketches_give_what_samples_give():
@@ -107,11 +108,11 @@ def test_intervals_of_the_effect_cover(name, n_sim, n_real):
     """150 runs a shape: at least 90 %, the promised 95 % less 2.5 standard errors."""
     generator = np.random.default_rng(43)
     sim, real = SHAPES[name]
-    truth = cliffs_delta(shape_of(sim(generator, 200_000)), shape_of(real(generator, 200_000)))[0]
+    truth = cliffs_delta(join(shape_of(sim(generator, 200_000)), shape_of(real(generator, 200_000))))[0]
     truth = 0 if name == "same" else truth
     covered = 0
     for _ in range(150):
-        low, high = cliffs_delta(shape_of(sim(generator, n_sim)), shape_of(real(generator, n_real)))[1]
+        low, high = cliffs_delta(join(shape_of(sim(generator, n_sim)), shape_of(real(generator, n_real))))[1]
         covered += low <= truth <= high
     assert covered / 150 >= 0.9, covered
 
@@ -120,7 +121,7 @@ def test_intervals_of_the_effect_cover(name, n_sim, n_real):
 def test_the_critical_value_of_psi_holds_where_rules_of_thumb_do_not(n_sim, n_real):
     generator = np.random.default_rng(44)
     found = [
-        stability_index(shape_of(generator.normal(0, 1, n_sim)), shape_of(generator.normal(0, 1, n_real)))
+        stability_index(join(shape_of(generator.normal(0, 1, n_sim)), shape_of(generator.normal(0, 1, n_real))))
         for _ in range(250)
     ]
     assert np.mean([psi > critical for psi, critical in found]) <= 0.08
@@ -133,9 +134,11 @@ def test_the_critical_value_of_psi_holds_where_rules_of_thumb_do_not(n_sim, n_re
 
 def test_psi_finds_a_change_and_needs_more_than_one_bin():
     generator = np.random.default_rng(45)
-    psi, critical = stability_index(shape_of(generator.normal(0, 1, 500)), shape_of(generator.normal(1, 1, 200)))
+    psi, critical = stability_index(
+        join(shape_of(generator.normal(0, 1, 500)), shape_of(generator.normal(1, 1, 200)))
+    )
     assert psi > 2 * critical
-    assert stability_index(shape_of([0] * 50), shape_of(range(50))) == (None, None)
+    assert stability_index(join(shape_of([0] * 50), shape_of(range(50)))) == (None, None)
 
 
 def test_too_few_values_are_a_reason():

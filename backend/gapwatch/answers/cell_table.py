@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -50,17 +51,22 @@ class CellTable:
         self._columns: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
         self._groups: dict[Key, _Groups] = {}
 
+    @cached_property
     def reported(self) -> tuple[set[str], set[str]]:
         """The conditions that sim names, and those that real does."""
-        alike: dict[Key, list[int]] = {}
-        # Most rows name the same conditions.
-        for row, levels in enumerate(self._levels):
-            alike.setdefault(tuple(levels), []).append(row)
         found: tuple[set[str], set[str]] = (set(), set())
-        for names, rows in alike.items():
+        for names, rows in self._alike.items():
             episodes = self._counts[rows].sum(axis=0)
             for side, n in zip(found, (episodes[1], episodes[3]), strict=True):
                 side.update(names if n else ())
+        return found
+
+    @cached_property
+    def _alike(self) -> dict[Key, list[int]]:
+        """The rows that name the same conditions: most often all of them."""
+        found: dict[Key, list[int]] = {}
+        for row, levels in enumerate(self._levels):
+            found.setdefault(tuple(levels), []).append(row)
         return found
 
     def count(self, names: Sequence[str]) -> dict[Key, Counts]:

@@ -38,7 +38,7 @@ def task_strata(sim: Half, real: Half, tasks: dict[int, str]) -> Strata:
 
 def condition_strata(table: CellTable) -> Strata:
     """Conditions that both sides report, crossed one after the other, the most telling first."""
-    in_sim, in_real = table.reported()
+    in_sim, in_real = table.reported
     shared = sorted(in_sim & in_real)
     names = sorted(shared, key=lambda name: (-_weight(table.count([name]).values()), name))
     crossed: list[str] = []
@@ -54,7 +54,7 @@ def condition_strata(table: CellTable) -> Strata:
 
 def level_counts(table: CellTable) -> dict[tuple[str, str], tuple[int, int, int, int]]:
     """(condition, level) → (successes and episodes in sim, then in real), of every condition a side reports."""
-    in_sim, in_real = table.reported()
+    in_sim, in_real = table.reported
     return _levels(table, [(name,) for name in sorted(in_sim | in_real)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapwatch.answers.slices import SliceAnswer
@@ -12,6 +12,7 @@ from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
+from gapwatch.pages.words import utc_text
 
 if TYPE_CHECKING:
     from gapwatch.pages.deployment import DeploymentPage
@@ -100,4 +101,4 @@ def draw(page: DeploymentPage, links: Links) -> Figures:
 
 
 def _quoted(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H%%3A%M%%3A%SZ}"
+    return utc_text(at).replace(":", "%3A")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 from sys import float_info
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,22 +67,41 @@ def shape_of(data: Sketch | ArrayLike, weights: ArrayLike | None = None) -> Shap
     return Shape(values, np.bincount(place, weights=each, minlength=values.size).astype(float))
 
 
+class Pair(NamedTuple):
+    """Every value of either side, ascending, with the counts of both."""
+
+    values: Array
+    sim: Array
+    real: Array
+    n_sim: float
+    n_real: float
+
+
+def join(sim: Shape, real: Shape) -> Pair:
+    values, place = np.unique(np.concatenate([sim.values, real.values]), return_inverse=True)
+    split = sim.values.size
+    c_sim = np.bincount(place[:split], weights=sim.counts, minlength=values.size)
+    c_real = np.bincount(place[split:], weights=real.counts, minlength=values.size)
+    return Pair(values, c_sim.astype(float), c_real.astype(float), sim.n, real.n)
+
+
 def compare_signal(sim: Sketch | ArrayLike, real: Sketch | ArrayLike) -> SignalShift:
     """Effect size with interval, distances and PSI; a reason instead below five episodes a side."""
     first, second = shape_of(sim), shape_of(real)
     if min(first.n, second.n) < FEWEST:
         few = "sim" if first.n < FEWEST else "real"
         return SignalShift(first.n, second.n, reason=f"Fewer than {FEWEST} values in {few}.")
-    delta, interval, p_value = cliffs_delta(first, second)
-    ks, ks_at = farthest(first, second)
-    psi, critical = stability_index(first, second)
+    pair = join(first, second)
+    delta, interval, p_value = cliffs_delta(pair)
+    ks, ks_at = farthest(pair)
+    psi, critical = stability_index(pair)
     size = next(word for limit, word in SIZES if abs(delta) < limit)
     return SignalShift(
-        first.n, second.n, delta, interval, p_value, size, ks, ks_at, wasserstein(first, second), psi, critical
+        first.n, second.n, delta, interval, p_value, size, ks, ks_at, wasserstein(pair), psi, critical
     )
 
 
-def cliffs_delta(sim: Shape, real: Shape) -> tuple[float, tuple[float, float], float]:
+def cliffs_delta(pair: Pair) -> tuple[float, tuple[float, float], float]:
     """P(real > sim) − P(real < sim), its 95 % interval, and the p of no shift.
 
     Formula: θ = P(real > sim) + ½ P(equal), delta = 2θ − 1. A value's placement is the share of the other side
@@ -95,42 +114,41 @@ def cliffs_delta(sim: Shape, real: Shape) -> tuple[float, tuple[float, float], f
     """
     from scipy.special import stdtr, stdtrit
 
-    _, c_sim, c_real = _joined(sim, real)
+    _, c_sim, c_real, n_sim, n_real = pair
     # Sums of whole and half counts are exact, so that sides that do not overlap have θ of exactly 0 or 1.
-    placed_real = (np.cumsum(c_sim) - c_sim / 2) / sim.n
-    placed_sim = (real.n - np.cumsum(c_real) + c_real / 2) / real.n
-    theta = float(c_real @ (np.cumsum(c_sim) - c_sim / 2)) / (sim.n * real.n)
-    v_real = float(c_real @ (placed_real - theta) ** 2) / (real.n - 1) / real.n
-    v_sim = float(c_sim @ (placed_sim - theta) ** 2) / (sim.n - 1) / sim.n
+    placed_real = (np.cumsum(c_sim) - c_sim / 2) / n_sim
+    placed_sim = (n_real - np.cumsum(c_real) + c_real / 2) / n_real
+    theta = float(c_real @ (np.cumsum(c_sim) - c_sim / 2)) / (n_sim * n_real)
+    v_real = float(c_real @ (placed_real - theta) ** 2) / (n_real - 1) / n_real
+    v_sim = float(c_sim @ (placed_sim - theta) ** 2) / (n_sim - 1) / n_sim
     variance = v_real + v_sim
-    smaller = min(sim.n, real.n)
+    smaller = min(n_sim, n_real)
     if variance <= 0:
         # All of one side above the other, or a single value everywhere.
         low, high = wilson(theta * smaller, smaller, float(stdtrit(smaller - 1, 0.975)))
         return 2 * theta - 1, (2 * low - 1, 2 * high - 1), 1.0 if theta == 0.5 else 0.0  # noqa: PLR2004
-    freedom = variance**2 / (v_real**2 / (real.n - 1) + v_sim**2 / (sim.n - 1))
+    freedom = variance**2 / (v_real**2 / (n_real - 1) + v_sim**2 / (n_sim - 1))
     trials = min(theta * (1 - theta) / variance, 3 * smaller)
     low, high = wilson(theta * trials, trials, float(stdtrit(freedom, 0.975)))
     p_value = 2 * float(stdtr(freedom, -abs(theta - 0.5) / sqrt(variance)))
     return 2 * theta - 1, (2 * low - 1, 2 * high - 1), p_value
 
 
-def farthest(sim: Shape, real: Shape) -> tuple[float, float]:
+def farthest(pair: Pair) -> tuple[float, float]:
     """The Kolmogorov–Smirnov distance, max |F_real − F_sim|, and the value where the curves are farthest apart."""
-    values, c_sim, c_real = _joined(sim, real)
-    gap = np.abs(np.cumsum(c_real) / real.n - np.cumsum(c_sim) / sim.n)
+    gap = _gap(pair)
     place = int(gap.argmax())
-    return float(gap[place]), float(values[place])
+    return float(gap[place]), float(pair.values[place])
 
 
-def wasserstein(sim: Shape, real: Shape) -> float:
+def wasserstein(pair: Pair) -> float:
     """∫ |F_real − F_sim| dx: how far values must be moved on average, in the signal's unit. Always finite."""
-    return _area(sim, real, 1)
+    return _area(pair, 1)
 
 
-def energy_distance(sim: Shape, real: Shape) -> float:
+def energy_distance(pair: Pair) -> float:
     """√(2 ∫ (F_real − F_sim)² dx). Source: Székely and Rizzo 2013."""
-    return sqrt(2 * _area(sim, real, 2))
+    return sqrt(2 * _area(pair, 2))
 
 
 def population_stability(expected: ArrayLike, actual: ArrayLike) -> float:
@@ -150,35 +168,30 @@ def psi_critical(n_sim: float, n_real: float, bins: int, level: float = 0.05) ->
     return float(chdtri(bins - 1, level)) * (1 / n_sim + 1 / n_real)
 
 
-def stability_index(sim: Shape, real: Shape, bins: int = PSI_BINS) -> tuple[float, float] | tuple[None, None]:
+def stability_index(pair: Pair, bins: int = PSI_BINS) -> tuple[float, float] | tuple[None, None]:
     """PSI over the deciles of sim, half a value added to each bin, and its critical value.
 
     Measured without a change: above it in 5.3 % of cases or fewer, n_real 20–1000; without the half, up to 9 %.
     Fewer bins where values are tied; None where one bin is left. Never to be shown without the critical value.
     """
-    _, c_sim, c_real = _joined(sim, real)
-    share = np.cumsum(c_sim) / sim.n
+    _, c_sim, c_real, n_sim, n_real = pair
+    share = np.cumsum(c_sim) / n_sim
     place = np.clip(np.ceil((share - 1e-12) * bins) - 1, 0, bins - 1).astype(int)
     _, place = np.unique(place, return_inverse=True)
     used = int(place.max()) + 1
     if used < 2:  # noqa: PLR2004
         return None, None
     expected, actual = (np.bincount(place, weights=c) + 0.5 for c in (c_sim, c_real))
-    return population_stability(expected, actual), psi_critical(sim.n, real.n, used)
+    return population_stability(expected, actual), psi_critical(n_sim, n_real, used)
 
 
-def _joined(sim: Shape, real: Shape) -> tuple[Array, Array, Array]:
-    """Every value of either side, ascending, with the counts of both."""
-    values, place = np.unique(np.concatenate([sim.values, real.values]), return_inverse=True)
-    split = sim.values.size
-    c_sim = np.bincount(place[:split], weights=sim.counts, minlength=values.size)
-    c_real = np.bincount(place[split:], weights=real.counts, minlength=values.size)
-    return values, c_sim.astype(float), c_real.astype(float)
+def _gap(pair: Pair) -> Array:
+    """|F_real − F_sim| at each value."""
+    return np.asarray(np.abs(np.cumsum(pair.real) / pair.n_real - np.cumsum(pair.sim) / pair.n_sim))
 
 
-def _area(sim: Shape, real: Shape, power: int) -> float:
-    values, c_sim, c_real = _joined(sim, real)
-    gap = np.abs(np.cumsum(c_real) / real.n - np.cumsum(c_sim) / sim.n)[:-1] ** power
+def _area(pair: Pair, power: int) -> float:
+    gap, values = _gap(pair)[:-1] ** power, pair.values
     with np.errstate(over="ignore"):
         # Halves, so that the distance of −1e308 and 1e308 is a double.
         halves = float(gap @ (values[1:] / 2 - values[:-1] / 2))

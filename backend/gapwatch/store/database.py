@@ -33,6 +33,8 @@ SESSION_OPTIONS = {
     "timezone": "UTC",
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "30s",
+    # What is asked here takes milliseconds; to start processes for a part of it would take longer.
+    "max_parallel_workers_per_gather": "0",
 }
 
 

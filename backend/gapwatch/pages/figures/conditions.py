@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gapwatch.answers.slices import SliceAnswer, SliceSide
@@ -55,13 +55,14 @@ def conditions_figure(
             names.append(short(one.level or "missing", 18))
             sizes.append(_sizes(one))
         at += len(levels) + GROUP_GAP
+    hrefs = {(one.condition, one.level): href(one) for _, one in placed}
     lowest = min((_interval(side)[0] for _, one in placed for side in (one.sim, one.real) if side.n), default=0.0)
     axis = {"range": [at - GROUP_GAP + 0.66, -0.7], "tickvals": ticks, "showgrid": False}
     return {
         "data": [
             _gaps(placed),
-            _marks([(y, one, one.sim) for y, one in placed if one.sim.n], "sim", href),
-            _marks([(y, one, one.real) for y, one in placed if one.real.n], "real", href),
+            _marks([(y, one, one.sim) for y, one in placed if one.sim.n], "sim", hrefs),
+            _marks([(y, one, one.real) for y, one in placed if one.real.n], "real", hrefs),
             ANCHOR,
         ],
         "layout": {
@@ -101,8 +102,9 @@ def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
 
 
 def _marks(
-    rows: list[tuple[float, SliceAnswer, SliceSide]], name: str, href: Callable[[SliceAnswer], str | None]
+    rows: list[tuple[float, SliceAnswer, SliceSide]], name: str, hrefs: Mapping[tuple[str, str], str | None]
 ) -> dict[str, Any]:
+    links = [hrefs[one.condition, one.level] for _, one, _ in rows]
     values = [100 * (side.value or 0.0) for _, _, side in rows]
     intervals = [_interval(side) for _, _, side in rows]
     alone = [one.seen != "both" for _, one, _ in rows]
@@ -126,11 +128,11 @@ def _marks(
         "hovertext": [
             f"{bold(f'{one.condition} = {one.level}')}, {name}<br>{percent(side.value or 0.0)} % "
             f"[{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
-            + _drop(one) + ("<br>Click: its episodes" if href(one) else "")
-            for (_, one, side), (low, high) in zip(rows, intervals, strict=True)
+            + _drop(one) + ("<br>Click: its episodes" if link else "")
+            for (_, one, side), (low, high), link in zip(rows, intervals, links, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": [{"href": href(one)} for _, one, _ in rows],
+        "customdata": [{"href": link} for link in links],
         "type": "scatter",
     }  # fmt: skip
 

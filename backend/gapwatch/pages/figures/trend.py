@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from typing import Any
 
 from gapwatch.answers.trend import Step, TrendAnswer
 from gapwatch.pages.figures.text import plain
-from gapwatch.pages.words import count, percent, plain_time
+from gapwatch.pages.words import count, percent, plain_time, utc_text
 from gapwatch.statistics.rates import wilson
 
 WINDOW_DAYS = 7
@@ -46,7 +47,8 @@ class Smoothed:
 def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> list[list[Smoothed]]:
     """Runs of the real line. A day's window holds seven days of one version and ends at a change point."""
     runs: list[list[Smoothed]] = []
-    window: list[Step] = []
+    window: deque[Step] = deque()
+    k = n = 0
     span = timedelta(days=WINDOW_DAYS) if tier == "day" else timedelta(0)
     for step in (step for step in steps if step.n):
         cut = window and (
@@ -56,9 +58,13 @@ def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> li
         )
         if cut or not runs:
             runs.append([])
-            window = []
-        window = [kept for kept in window if step.at - kept.at < span] + [step]
-        k, n = sum(kept.successes for kept in window), sum(kept.n for kept in window)
+            window.clear()
+            k = n = 0
+        while window and step.at - window[0].at >= span:
+            gone = window.popleft()
+            k, n = k - gone.successes, n - gone.n
+        window.append(step)
+        k, n = k + step.successes, n + step.n
         low, high = wilson(k, n)
         runs[-1].append(Smoothed(step.at, n, k / n, low, high))
     return runs
@@ -84,18 +90,18 @@ def trend_figure(
     layout: dict[str, Any] = {
         "margin": {"l": 44, "r": 16, "t": 28, "b": 44 if answer.tier == "hour" else 32},
         "dragmode": "zoom",
-        "xaxis": {"type": "date", "range": [_iso(start - (end - start) * 0.02), _iso(end)], "showgrid": False,
-                  "nticks": 9, "fixedrange": False, **_ticks(answer.tier, end - start)},
+        "xaxis": {"type": "date", "range": [utc_text(start - (end - start) * 0.02), utc_text(end)],
+                  "showgrid": False, "nticks": 9, "fixedrange": False, **_ticks(answer.tier, end - start)},
         "yaxis": {"range": [floor, 101], "ticksuffix": " %", "nticks": 5, "showgrid": True},
         "shapes": [],
         "annotations": [],
     }  # fmt: skip
     if changed_at is not None:
-        layout["shapes"].append(_change_line(_iso(changed_at)))
-        layout["annotations"].append(_change_word(_iso(changed_at), plain_time(changed_at)))
+        layout["shapes"].append(_change_line(utc_text(changed_at)))
+        layout["annotations"].append(_change_word(utc_text(changed_at), plain_time(changed_at)))
     for point in points:
         layout["shapes"] += _change_shapes(point)
-        layout["annotations"].append(_change_word(_iso(_midnight(point.day)), f"{point.day:%-d %b}"))
+        layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), f"{point.day:%-d %b}"))
     data = _baseline(answer, start, end)
     for run in runs:
         data += _run(run, answer.tier, days_href)
@@ -115,7 +121,7 @@ def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[
     value, interval = answer.sim.value, answer.sim.interval
     if value is None:
         return []
-    ends = [_iso(start - timedelta(days=2)), _iso(end)]
+    ends = [utc_text(start - timedelta(days=2)), utc_text(end)]
     data: list[dict[str, Any]] = []
     if interval is not None:
         low, high = (100 * bound for bound in interval)
@@ -135,7 +141,7 @@ def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[
 
 
 def _run(run: list[Smoothed], tier: str, days_href: Any) -> list[dict[str, Any]]:
-    x = [_iso(point.at) for point in run]
+    x = [utc_text(point.at) for point in run]
     span = timedelta(days=WINDOW_DAYS - 1) if tier == "day" else timedelta(0)
     last = {"day": timedelta(days=1), "hour": timedelta(hours=1), "month": timedelta(days=31)}[tier]
     band = {
@@ -172,7 +178,7 @@ def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
         if other.at - one.at < timedelta(days=2) and sides[place - 1] == "top center":
             sides[place] = "top right"
     return [
-        {"x": [_iso(mark.at) for mark in marks], "y": [floor + 3] * len(marks), "mode": "markers+text",
+        {"x": [utc_text(mark.at) for mark in marks], "y": [floor + 3] * len(marks), "mode": "markers+text",
          "text": [plain(mark.number) for mark in marks], "textposition": sides, "textfont": {"size": 12},
          "marker": {"size": 9, "color": "var(--ink-2)", "symbol": [GLYPHS[mark.kind][1] for mark in marks]},
          "hoverinfo": "skip", "type": "scatter"}
@@ -180,13 +186,13 @@ def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
 
 
 def _change_shapes(point: Any) -> list[dict[str, Any]]:
-    at = _iso(_midnight(point.day))
+    at = utc_text(_midnight(point.day))
     shapes: list[dict[str, Any]] = []
     if point.plausible is not None:
         first, last = _midnight(point.plausible[0]), _midnight(point.plausible[1]) + timedelta(days=1)
         shapes.append(
-            {"type": "rect", "xref": "x", "yref": "paper", "x0": _iso(first), "x1": _iso(last), "y0": 0, "y1": 1,
-             "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}
+            {"type": "rect", "xref": "x", "yref": "paper", "x0": utc_text(first), "x1": utc_text(last),
+             "y0": 0, "y1": 1, "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}
         )  # fmt: skip
     return [*shapes, _change_line(at)]
 
@@ -215,7 +221,3 @@ def _sim(answer: TrendAnswer) -> tuple[float | None, float | None]:
 
 def _midnight(day: Any) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
-
-
-def _iso(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
