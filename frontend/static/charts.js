@@ -110,9 +110,17 @@ function queue(element) {
   drawing.set(element, (drawing.get(element) ?? Promise.resolve()).then(() => draw(element)));
 }
 
-/** A mark may carry {"href"} in customdata: clicking it opens the episodes behind it. The table below has the same links. */
+/** Where the episodes behind a mark are listed: {"href"} in its customdata, or meta.episodes of a line between the last two
+ *  of customdata, in seconds. The table below has the same links. */
+export function hrefOf(point) {
+  const { customdata, data } = point ?? {};
+  if (!data?.meta?.episodes || !Array.isArray(customdata)) return customdata?.href;
+  const [since, until] = customdata.slice(-2).map((seconds) => new Date(1000 * seconds).toISOString());
+  return `${data.meta.episodes}&since=${since}&until=${until}`;
+}
+
 function open(point) {
-  const href = point?.customdata?.href;
+  const href = hrefOf(point);
   if (href) location.assign(href);
 }
 

@@ -78,6 +78,30 @@ def test_from_signing_in_to_the_worst_bar_to_an_episode_that_moves_the_ledger(op
     )
 
 
+def test_a_point_of_the_line_tells_its_day_and_leads_to_its_episodes(open_tab, told):
+    page = open_tab(told)
+    page.goto("/deployments/berlin-line-3")
+    chart = page.locator("[data-chart=fig-trend]")
+    chart.scroll_into_view_if_needed()
+    page.wait_for_selector("[data-chart=fig-trend][data-state=drawn]")
+    # 20 October is in the middle of the plot; what counts there are the seven days to it.
+    place = chart.evaluate("""(figure) => {
+      const at = figure.data.findIndex((trace) => trace.meta?.episodes);
+      const { x, y, customdata } = figure.data[at];
+      const point = customdata.findIndex(([day]) => day.startsWith("20 Oct"));
+      const { xaxis, yaxis } = figure._fullLayout;
+      const box = figure.getBoundingClientRect();
+      return [box.x + xaxis._offset + xaxis.d2p(x[point]), box.y + yaxis._offset + yaxis.d2p(y[point])];
+    }""")
+    page.mouse.move(*place)
+    page.wait_for_selector("[data-chart=fig-trend] .hoverlayer .hovertext")
+    said = page.locator("[data-chart=fig-trend] .hoverlayer").text_content()
+    assert "Real, 7 days to 20 Oct" in said and "n 28" in said, said
+    page.mouse.click(*place)
+    page.wait_for_url("**/episodes?**since=2026-10-14T00:00:00**until=2026-10-21T00:00:00**")
+    assert page.locator("main table tbody tr").count() == 28
+
+
 def test_an_alert_is_opened_and_acknowledged(open_tab, told):
     page = open_tab(told)
     assert "on fire" in page.locator(".fire").inner_text()

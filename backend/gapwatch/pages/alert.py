@@ -83,14 +83,11 @@ class Alert:
         )
         drawn = {}
         if any(step.n for step in answer.steps):
-            links = visit.frame.links
             marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(events, start=1)]
             drawn["trend"] = trend.trend_figure(
                 answer,
                 marks,
-                lambda start, end: links.to(
-                    "episodes", deployment=slug, domain="real", since=_iso(start), until=_iso(end)
-                ),
+                visit.frame.links.to("episodes", deployment=slug, domain="real"),
                 changed_at,
             )
         return View("alert.html", page, 200, drawn, about=events)
@@ -151,7 +148,3 @@ def _before(events: list[EventRow], about: datetime) -> list[Before]:
 
 def _moment(text: str | None) -> datetime | None:
     return None if not text else datetime.fromisoformat(text)
-
-
-def _iso(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gapwatch.answers.slices import SliceAnswer
@@ -12,7 +11,6 @@ from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
-from gapwatch.pages.words import utc_text
 
 if TYPE_CHECKING:
     from gapwatch.pages.deployment import DeploymentPage
@@ -44,8 +42,6 @@ class EpisodeLinks:
             "version": page.version,
             "task": page.task,
         }
-        # A year has hundreds of days, and their links differ in two times.
-        self._of_all_time = self.real(since=None, until=None)
 
     def real(self, **more: str | None) -> str:
         given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, **more}
@@ -68,9 +64,6 @@ class EpisodeLinks:
         given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, "condition": conditions}
         return self._links.to("episodes", **given)
 
-    def between(self, since: datetime, until: datetime) -> str:
-        return f"{self._of_all_time}&since={_quoted(since)}&until={_quoted(until)}"
-
 
 def draw(page: DeploymentPage, links: Links) -> Figures:
     to = EpisodeLinks(page, links)
@@ -82,7 +75,7 @@ def draw(page: DeploymentPage, links: Links) -> Figures:
         heights["ledger"] = ledger.height(len(parts))
     if any(step.n for step in page.trend.steps):
         marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
-        drawn["trend"] = trend.trend_figure(page.trend, marks, to.between)
+        drawn["trend"] = trend.trend_figure(page.trend, marks, to.real(since=None, until=None))
         heights["trend"] = 320
     groups = grouped(page.slices.slices)
     if groups:
@@ -98,7 +91,3 @@ def draw(page: DeploymentPage, links: Links) -> Figures:
     categories = [part.category for part in page.ledger.categories] + ["unattributed"]
     episodes = {category: to.behind(category) for category in categories}
     return Figures(drawn, heights, episodes | {"all": to.real()}, table, len(shown), groups)
-
-
-def _quoted(at: datetime) -> str:
-    return utc_text(at).replace(":", "%3A")

@@ -77,10 +77,15 @@ def utc_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat()[:19] + "Z"
 
 
-def plain_time(at: datetime) -> str:
+def plain_day(at: datetime) -> str:
     at = at.astimezone(UTC)
     year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
-    return f"{at.day} {MONTHS[at.month - 1]}{year} {at.hour:02}:{at.minute:02}"
+    return f"{at.day} {MONTHS[at.month - 1]}{year}"
+
+
+def plain_time(at: datetime) -> str:
+    at = at.astimezone(UTC)
+    return f"{plain_day(at)} {at.hour:02}:{at.minute:02}"
 
 
 def when(at: datetime | str | None) -> Markup:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gapwatch.answers.trend import Step, TrendAnswer
 from gapwatch.pages.figures.text import plain
-from gapwatch.pages.words import count, percent, plain_time, utc_text
+from gapwatch.pages.words import MONTHS, THIN_GAP, count, percent, plain_day, plain_time, utc_text
 from gapwatch.statistics.rates import wilson
 
 WINDOW_DAYS = 7
@@ -71,9 +71,9 @@ def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> li
 
 
 def trend_figure(
-    answer: TrendAnswer, marks: Sequence[Mark], days_href: Any, changed_at: datetime | None = None
+    answer: TrendAnswer, marks: Sequence[Mark], episodes: str, changed_at: datetime | None = None
 ) -> dict[str, Any]:
-    """`days_href(since, until)` answers where the episodes of some days are listed.
+    """`episodes` is where those of all time are listed; a point of the line opens those of its days.
 
     An alert knows itself when something changed; else the answer's change points are drawn.
     """
@@ -93,6 +93,7 @@ def trend_figure(
         "xaxis": {"type": "date", "range": [utc_text(start - (end - start) * 0.02), utc_text(end)],
                   "showgrid": False, "nticks": 9, "fixedrange": False, **_ticks(answer.tier, end - start)},
         "yaxis": {"range": [floor, 101], "ticksuffix": " %", "nticks": 5, "showgrid": True},
+        "separators": f".{THIN_GAP}",
         "shapes": [],
         "annotations": [],
     }  # fmt: skip
@@ -104,7 +105,7 @@ def trend_figure(
         layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), f"{point.day:%-d %b}"))
     data = _baseline(answer, start, end)
     for run in runs:
-        data += _run(run, answer.tier, days_href)
+        data += _run(run, answer.tier, episodes)
     data += _events(marks, floor)
     return {"data": data, "layout": layout, "narrow": {"layout.xaxis.nticks": 5, "layout.margin.r": 24}}
 
@@ -140,33 +141,47 @@ def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[
     return data
 
 
-def _run(run: list[Smoothed], tier: str, days_href: Any) -> list[dict[str, Any]]:
+def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
+    """A point's customdata: its day, the interval, n, and from when to when its episodes are, in seconds.
+
+    The texts are put together by Plotly: written out they were most of a page over a year.
+    """
     x = [utc_text(point.at) for point in run]
     span = timedelta(days=WINDOW_DAYS - 1) if tier == "day" else timedelta(0)
     last = {"day": timedelta(days=1), "hour": timedelta(hours=1), "month": timedelta(days=31)}[tier]
     band = {
         "x": [*x, *reversed(x)],
-        "y": [100 * p.high for p in run] + [100 * p.low for p in reversed(run)],
+        "y": [round(100 * p.high, 2) for p in run] + [round(100 * p.low, 2) for p in reversed(run)],
         "fill": "toself", "fillcolor": "var(--real-band)", "line": {"width": 0}, "mode": "lines",
         "hoverinfo": "skip", "type": "scatter",
     }  # fmt: skip
+    word = {"hour": _hour, "day": plain_day, "month": _month}[tier]
     what = f"Real, {WINDOW_DAYS} days to" if tier == "day" else "Real,"
     line = {
         "x": x,
-        "y": [100 * p.value for p in run],
+        "y": [round(100 * p.value, 2) for p in run],
         "mode": "lines+markers" if len(run) < 4 else "lines",  # noqa: PLR2004 - a short line is hardly seen
         "marker": {"size": 6, "color": "var(--real)"},
         "line": {"color": "var(--real)", "width": 2.25},
-        "hovertext": [
-            f"<b>{what} {plain_time(p.at)}</b><br>{percent(p.value)} % [{percent(p.low)}, {percent(p.high)}]"
-            f"<br>n {count(p.n)}<br>Click: these episodes"
+        "hovertemplate": f"<b>{what} %{{customdata[0]}}</b><br>%{{y:.1f}} % [%{{customdata[1]:.1f}}, "
+        "%{customdata[2]:.1f}]<br>n %{customdata[3]:,}<br>Click: these episodes<extra></extra>",
+        "customdata": [
+            [word(p.at), round(100 * p.low, 2), round(100 * p.high, 2), p.n,
+             int((p.at - span).timestamp()), int((p.at + last).timestamp())]
             for p in run
         ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": [{"href": days_href(p.at - span, p.at + last)} for p in run],
+        "meta": {"episodes": episodes},
         "type": "scatter",
     }  # fmt: skip
     return [band, line]
+
+
+def _hour(at: datetime) -> str:
+    return f"{plain_time(at)} UTC"
+
+
+def _month(at: datetime) -> str:
+    return f"{MONTHS[at.month - 1]} {at.year}"
 
 
 def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
