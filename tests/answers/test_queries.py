@@ -1,5 +1,7 @@
 """An answer costs a small, fixed number of queries, and all answers of a page together hardly more."""
 
+import gc
+import weakref
 from datetime import UTC, datetime
 
 import pytest
@@ -97,3 +99,21 @@ def test_the_number_of_queries_does_not_grow_with_the_episodes_or_the_fleet(busy
         fleet.append(len(queries))
     assert len(found.deployments) == 41
     assert fleet[0] == fleet[1] <= 6
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_was_read_goes_with_its_comparison(busy, whole):
+    """Not when the garbage collector comes by, which would cost every few pages a sixth of their time."""
+    gc.disable()
+    try:
+        with busy.project.database.reading() as connection:
+            comparison = compare_deployment(
+                connection, busy.project.id, "berlin-line-3", question_of(DropFilter(), NOW), whole=whole
+            )
+            for answer in ANSWERS:
+                answer(comparison)
+            kept = [weakref.ref(one) for one in (comparison, comparison.sim, comparison.sim.read)]
+            del comparison
+            assert [one() for one in kept] == [None, None, None]
+    finally:
+        gc.enable()

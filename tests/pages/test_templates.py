@@ -1,7 +1,12 @@
-import pytest
+import gc
+import weakref
 
+import pytest
+from jinja2 import DictLoader
+
+from gapwatch.pages.signin import SignInPage
 from gapwatch.pages.static import Assets
-from gapwatch.pages.templates import FRONTEND, make_environment
+from gapwatch.pages.templates import FRONTEND, Pages, make_environment
 
 TEMPLATES = sorted(path.name for path in (FRONTEND / "templates").glob("*.html"))
 PAGES = [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"]
@@ -36,3 +41,22 @@ def test_no_template_turns_escaping_off_or_runs_inline_script(name):
 def test_own_scripts_stay_small():
     lines = sum(len(path.read_text().splitlines()) for path in (FRONTEND / "static").glob("*.js"))
     assert lines < 1500
+
+
+def test_what_a_page_shows_goes_with_it(environment):
+    """Not when the garbage collector comes by: macros and their context refer to each other."""
+    pages = Pages()
+    pages._environment = environment.overlay(
+        loader=DictLoader(
+            {"one.html": "{% macro to() %}{{ page.to }}{% endmacro %}{{ to() }}{{ figures.ledger }}"}
+        )
+    )
+    gc.disable()
+    try:
+        page = SignInPage("", "/alerts", True)
+        kept = weakref.ref(page)
+        assert pages.render("one.html", page=page, figures={"ledger": 7}).body == b"/alerts7"
+        del page
+        assert kept() is None
+    finally:
+        gc.enable()

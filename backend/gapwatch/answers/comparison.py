@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import proxy
 
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
@@ -164,21 +165,27 @@ class Comparison:
         named, pinned = self.question.simulators, self.subject.pinned_simulator_id
         return choose(self._sizes, self.around.simulators, named, pinned)
 
-    @cached_property
+    @property
     def _halves(self) -> tuple[Half, Half]:
+        return self._reading.halves
+
+    @cached_property
+    def _reading(self) -> Reading:
+        # The sides know the comparison weakly (`Half.read_by`).
+        me = proxy(self)
         wanted = self.question.wanted
         totals = [sum(counts) for counts in zip(*self._totals[0].values(), strict=True)] or [0, 0, 0, 0]
         real = Half(
             self._real_scope,
             self.question.window,
             wanted,
-            lambda: self._cells[1 if self._counts_first else 0],
+            lambda: me._cells[1 if me._counts_first else 0],
             totals if wanted.is_open else None,
         )
         sim = self._sim_half()
         at_once = self._whole and wanted.is_open
-        Reading(self.connection, self.project_id, (sim, real), self._failures_by_day if at_once else None)
-        return sim, real
+        by_day = (lambda half: me._failures_by_day(half)) if at_once else None  # noqa: PLW0108 - a method holds `self`
+        return Reading(self.connection, self.project_id, (sim, real), by_day)
 
     @cached_property
     def _days(self) -> list[list[BucketCount]]:
@@ -220,10 +227,12 @@ class Comparison:
         if within[0] + within[1]:
             place, window = 2, self.question.window
 
+        me = proxy(self)
+
         def count() -> list[CellCount]:
-            if self._counts_first:
-                return self._cells[0]
-            return [cell for cell in self._cells[place] if cell.source_id == chosen]
+            if me._counts_first:
+                return list(me._cells[0])
+            return [cell for cell in me._cells[place] if cell.source_id == chosen]
 
         scope = self.subject.scope("sim", (chosen,))
         if wanted.is_open:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Literal, TypeVar
+from weakref import ref
 
 from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.sittings import Sitting, with_sessions
@@ -62,7 +63,18 @@ class Half:
     ) -> None:
         self.scope, self.window, self.wanted = scope, window, wanted
         self._count, self._given = count, totals
-        self.read: Reading
+        self._read: Callable[[], Reading | None] = lambda: None
+
+    @property
+    def read(self) -> Reading:
+        found = self._read()
+        assert found is not None  # noqa: S101 - whoever has a side has its comparison
+        return found
+
+    def read_by(self, reading: Reading) -> None:
+        """Without holding it: a side and its reading in a circle would wait for the garbage collector, with
+        thousands of rows, and a page for it."""
+        self._read = ref(reading)
 
     @cached_property
     def _everything(self) -> list[CellCount]:
@@ -166,14 +178,14 @@ class Reading:
     ) -> None:
         """`by_day`, for a whole page: the failures of each day, which it has read already."""
         self._connection, self._project_id = connection, project_id
-        self._halves, self._by_day = halves, by_day
+        self.halves, self._by_day = halves, by_day
         for half in halves:
-            half.read = self
+            half.read_by(self)
 
     @cached_property
     def _page(self) -> dict[Half, PagePart] | None:
         """Three kinds in one query, where all of them will be needed."""
-        asked = [half for half in self._halves if half.n_unfiltered]
+        asked = [half for half in self.halves if half.n_unfiltered]
         if self._by_day is None or not asked:
             return None
         found = sides.read_for_page(
@@ -184,7 +196,7 @@ class Reading:
 
     @cached_property
     def table(self) -> CellTable:
-        sim, real = self._halves
+        sim, real = self.halves
         return CellTable(sim.cells, real.cells)
 
     @cached_property
@@ -257,7 +269,7 @@ class Reading:
                 self._connection, self._project_id, [(h.scope, h.window) for h in halves], kind
             ),
         )
-        for half in self._halves:
+        for half in self.halves:
             if half.n and not half.wanted.is_open:
                 found[half] = sides.sampled_values(
                     self._connection, self._project_id, half.scope, half.window, kind, half.wanted, MOST_SAMPLED
@@ -265,5 +277,5 @@ class Reading:
         return found
 
     def _of(self, has: Callable[[Half], int], read: Callable[[Sequence[Half]], Sequence[T]]) -> dict[Half, T]:
-        asked = [half for half in self._halves if has(half)]
+        asked = [half for half in self.halves if has(half)]
         return dict(zip(asked, read(asked), strict=True)) if asked else {}

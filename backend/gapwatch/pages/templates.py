@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from typing import Any
+from weakref import proxy
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
@@ -30,12 +32,15 @@ def make_environment(assets: Assets) -> Environment:
         "categories": CATEGORIES,
         # Pages before the door have none.
         "frame": None,
-        "figures": {},
         "url": Links(None).to,
     }
     # Figures are plain dicts of thousands of numbers: no spaces.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment
+
+
+class _Figures(dict[str, Any]):
+    """A dict that can be known weakly."""
 
 
 class Pages:
@@ -49,5 +54,10 @@ class Pages:
         frame = context.get("frame")
         if frame is not None:
             context["url"] = frame.links.to
-        html = self._environment.get_template(template).render(**context)
+        context["figures"] = _Figures(context.get("figures", {}))
+        # Macros and what they were given refer to each other, and wait for the garbage collector. Known weakly, a
+        # page with its thousands of numbers does not wait with them.
+        weak = {name: proxy(value) if is_dataclass(value) else value for name, value in context.items()}
+        weak["figures"] = proxy(context["figures"])
+        html = self._environment.get_template(template).render(**weak)
         return HTMLResponse(html, status, headers)
