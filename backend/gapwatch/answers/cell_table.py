@@ -107,9 +107,17 @@ class CellTable:
         column, levels = self._column(name)
         return [levels[number] for number in column[rows].tolist()]
 
+    @cached_property
+    def _written(self) -> dict[str, Sequence[str]]:
+        """All columns at once, where all rows name the same conditions in the same order."""
+        if len(self._alike) != 1:
+            return {}
+        columns = zip(*(levels.values() for levels in self._levels), strict=True)
+        return dict(zip(next(iter(self._alike)), columns, strict=True))
+
     def _column(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         if name not in self._columns:
-            column = [levels.get(name, MISSING) for levels in self._levels]
+            column = self._written.get(name) or [levels.get(name, MISSING) for levels in self._levels]
             numbers = {level: number for number, level in enumerate(dict.fromkeys(column))}
             self._columns[name] = np.fromiter(map(numbers.__getitem__, column), np.int64), list(numbers)
         return self._columns[name]

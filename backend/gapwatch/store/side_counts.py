@@ -114,25 +114,26 @@ def each_cell_counts(connection: Connection, project_id: int, asked: Sequence[As
     rows = _bucket_rows(connection, project_id, asked, query)
     # Named first: what is known by its number is then one with what stands at the ends.
     named = cells_named(connection, project_id, {row[3] for mine in rows for row in mine})
-    sides: list[dict[CellKey, list[int]]] = []
-    for at_edges, mine in zip(each_edge_cells(connection, project_id, asked), rows, strict=True):
-        counted: dict[CellKey, list[int]] = {row[:4]: list(row[4:]) for row in mine}
-        for key, counts in at_edges.items():
-            place = counted.setdefault(key, [0, 0, 0, 0])
-            for outcome, count in enumerate(counts):
-                place[outcome] += count
-        sides.append(counted)
-    named |= cells_named(
-        connection, project_id, {key[3] for counted in sides for key in counted if key[3] not in named}
-    )
+    at_ends = each_edge_cells(connection, project_id, asked)
+    sides = [_with_ends(mine, ends) if ends else mine for mine, ends in zip(rows, at_ends, strict=True)]
+    named |= cells_named(connection, project_id, {row[3] for mine in sides for row in mine if row[3] not in named})
     return [
         [
-            CellCount(source, policy, task, named[cell], *counts)
-            for (source, policy, task, cell), counts in counted.items()
-            if any(counts)
+            CellCount(source, policy, task, named[cell], successes, failures, aborted, abandoned)
+            for source, policy, task, cell, successes, failures, aborted, abandoned in mine
+            if successes or failures or aborted or abandoned
         ]
-        for counted in sides
+        for mine in sides
     ]
+
+
+def _with_ends(rows: Sequence[tuple[Any, ...]], ends: Mapping[CellKey, list[int]]) -> list[tuple[Any, ...]]:
+    counted = {row[:4]: list(row[4:]) for row in rows}
+    for key, counts in ends.items():
+        place = counted.setdefault(key, [0, 0, 0, 0])
+        for outcome, count in enumerate(counts):
+            place[outcome] += count
+    return [(*key, *counts) for key, counts in counted.items()]
 
 
 def failure_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[FailureCount]:

@@ -23,7 +23,8 @@ from gapwatch.store.side_counts import (
 from gapwatch.store.side_edges import Asked
 from gapwatch.store.side_series import SessionCount, session_statements, sessions_of
 
-# One row for all three: what it is of, then as many columns as the widest has.
+# One row for all three: what it is of and its side, then source, policy, task, a number, a word, labels, category
+# and two counts.
 _FAILURE = """
 SELECT 'failure', f.*, NULL::bigint FROM ({}) f (side, source, policy, task, cell, phase, labels, category, n)
 """
@@ -62,13 +63,13 @@ def read_for_page(connection: Connection, project_id: int, asked: Sequence[Asked
     if statements:
         with driver_cursor(connection) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
-        for what, side, source, policy, task, number, word, labels, category, count, failed in rows:
-            if what == "failure":
-                failures[side].append((source, policy, task, number, word, labels, category, count))
-            elif what == "contract":
-                contracts[side].append((source, number, count))
+        for row in rows:
+            if row[0] == "session":
+                sessions.append((*row[1:5], row[6], row[9], row[10]))
+            elif row[0] == "failure":
+                failures[row[1]].append(row[2:10])
             else:
-                sessions.append((side, source, policy, task, word, count, failed))
+                contracts[row[1]].append((row[2], row[5], row[9]))
     return PageRead(
         failures_of(connection, project_id, asked, failures),
         contracts_of(connection, project_id, asked, contracts),

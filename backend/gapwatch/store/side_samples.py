@@ -145,8 +145,8 @@ def _failed_rows(
         parameters |= {f"{name}_{side}": value for name, value in own.items()}
     if statements:
         with driver_cursor(connection) as cursor:
-            for side, *row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters):
-                found[side].append(tuple(row))
+            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
+                found[row[0]].append(row[1:])
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -96,8 +96,9 @@ def each_day_counts(connection: Connection, project_id: int, asked: Sequence[Ask
         statement = sql.SQL(f"{' UNION ALL '.join(statements)} ORDER BY 1, 2")
         rows = cursor.execute(statement, parameters).fetchall()
     days: list[list[BucketCount]] = [[] for _ in asked]
-    for side, at, source, policy, task, robot, site, *counts in rows:
-        days[side].append(BucketCount(at, source, policy, task, Cell(robot, site, None, {}), *counts))
+    places = {(robot, site): Cell(robot, site, None, {}) for robot, site in {row[5:7] for row in rows}}
+    for row in rows:
+        days[row[0]].append(BucketCount._make((*row[1:5], places[row[5:7]], *row[7:])))
     return days
 
 
@@ -145,7 +146,7 @@ def sessions_of(
     project_id: int,
     asked: Sequence[tuple[Scope, Window, CellFilter]],
     most: int,
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[tuple[Any, ...]],
 ) -> list[list[SessionCount]]:
     unfiltered = [(scope, window) for scope, window, wanted in asked if wanted.is_open]
     ends = dict(zip(unfiltered, each_edges(connection, project_id, unfiltered, "sitting"), strict=True))
@@ -155,8 +156,8 @@ def sessions_of(
             newest_first = sorted(ends[scope, window].sessions.items(), key=lambda item: -item[0][1])
             for ((_, policy, task, source), _, session), counts in newest_first:
                 _add(counted[side], (source, policy, task, session), counts)
-    for side, source, policy, task, session, *counts in rows:
-        _add(counted[side], (source, policy, task, session), counts)
+    for row in rows:
+        _add(counted[row[0]], cast(Sitting, row[1:5]), row[5:])
     return [[SessionCount(*key, *counts) for key, counts in sums.items()][:most] for sums in counted]
 
 
@@ -193,6 +194,9 @@ def _single(scope: Scope, window: Window, wanted: CellFilter) -> tuple[str, dict
 
 
 def _add(counted: dict[Sitting, list[int]], key: Sitting, counts: Sequence[int]) -> None:
-    mine = counted.setdefault(key, [0, 0])
-    mine[0] += counts[0]
-    mine[1] += counts[1]
+    mine = counted.get(key)
+    if mine is None:
+        counted[key] = [counts[0], counts[1]]
+    else:
+        mine[0] += counts[0]
+        mine[1] += counts[1]
