@@ -19,28 +19,23 @@ def onset_of(comparison: Comparison) -> tuple[Onset, int]:
 
 def _onset(comparison: Comparison) -> tuple[Onset, int]:
     versions, sim = comparison.versions, comparison.sim
-    counts: dict[tuple[date, str, str, str], list[int]] = {}
-    for bucket in comparison.days:
-        n = bucket.successes + bucket.failures
-        if n:
-            cell = bucket.cell
-            key = (
-                bucket.bucket_at.astimezone(UTC).date(),
-                (cell.site or "") if cell else "",
-                (cell.robot or "") if cell else "",
-                versions.get(bucket.policy_id, ""),
-            )
-            total = counts.setdefault(key, [0, 0])
-            total[0] += bucket.successes
-            total[1] += n
-    step = _step({key[0] for key in counts})
-    # A step's days need not be added up: whoever takes them does.
-    days = [
-        DayCount(day if step == 1 else day - timedelta(days=day.toordinal() % step), k, n, site, robot, version)
-        for (day, site, robot, version), (k, n) in counts.items()
+    judged = [bucket for bucket in comparison.days if bucket.successes or bucket.failures]
+    days = {bucket.bucket_at: bucket.bucket_at.astimezone(UTC).date() for bucket in judged}
+    step = _step({*days.values()})
+    first = {at: day - timedelta(days=day.toordinal() % step) for at, day in days.items()}
+    counts = [
+        DayCount(
+            first[at],
+            successes,
+            successes + failures,
+            (cell.site or "") if cell else "",
+            (cell.robot or "") if cell else "",
+            versions.get(policy, ""),
+        )
+        for at, _, policy, _, cell, successes, failures, _, _ in judged
     ]
     happened = [Event(event.at.astimezone(UTC).date(), event.kind, event.title) for event in comparison.events]
-    return find_onset(days, sim.successes, sim.n, happened), step
+    return find_onset(counts, sim.successes, sim.n, happened), step
 
 
 def _step(days: set[date]) -> int:

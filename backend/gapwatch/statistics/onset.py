@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from math import log, sqrt
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     at one site of three or at a release are named in 90 %; a step is told from a slope in 75 % at 20 points on
     average (a test that knew both curves and the day: 87 %), 88 % at 30 and 95 % at 40.
     """
-    days = sorted((d for d in days if d.n > 0), key=lambda d: (d.day, d.version, d.site, d.robot))
+    days = sorted((d for d in days if d.n > 0), key=itemgetter(0, 5, 3, 4))
     n_real, dates = sum(d.n for d in days), sorted({d.day for d in days})
     if n_real < FEWEST_EPISODES or len(dates) < FEWEST_DAYS or n_sim == 0:
         days_word = "day" if len(dates) == 1 else "days"
@@ -213,24 +214,21 @@ class _Rows:
     """Counts by unit (site, or robot where there is one site), day and version."""
 
     def __init__(self, days: Sequence[DayCount]) -> None:
-        by_site = len({d.site for d in days}) > 1
-        units = [d.site if by_site else d.robot for d in days]
-        self.names = sorted(set(units))
-        self.unit_totals = {name: [0, 0] for name in self.names}
+        dates, successes, episodes, sites, robots, versions = zip(*days, strict=True)
+        units = sites if len(set(sites)) > 1 else robots
+        self.names, unit = _numbered(sorted(set(units)), units)
+        self.versions, version = _numbered(list(dict.fromkeys(versions)), versions)
+        k, n = np.array(successes, dtype=float), np.array(episodes, dtype=float)
+        self.unit_totals = np.array([np.bincount(unit, of) for of in (k, n)])
         levels = len(self.names) if len(self.names) <= MOST_LEVELS else 1
-        self.versions = list(dict.fromkeys(d.version for d in days))
-        level = {name: number % levels for number, name in enumerate(self.names)}
-        version = {name: number for number, name in enumerate(self.versions)}
-        keys: dict[tuple[int, date, int], list[int]] = {}
-        for (day, successes, n, _, _, word), unit in zip(days, units, strict=True):
-            for total in (keys.setdefault((level[unit], day, version[word]), [0, 0]), self.unit_totals[unit]):
-                total[0] += successes
-                total[1] += n
-        self.k, self.n = np.array(list(keys.values()), dtype=float).T
-        self.member = np.eye(levels)[[unit for unit, _, _ in keys]]
-        self.dates = [day for _, day, _ in keys]
-        self.day = np.array([day.toordinal() for day in self.dates], dtype=float)
-        self.version = np.array([version for _, _, version in keys])
+        day = np.fromiter(map(date.toordinal, dates), np.int64)
+        # One row for what agrees on day, version and level.
+        keys = (day * len(self.versions) + version) * levels + unit % levels
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        self.k, self.n = (np.bincount(place, of).astype(float) for of in (k, n))
+        self.member = np.eye(levels)[unit[first] % levels]
+        self.day = day[first].astype(float)
+        self.version = version[first]
 
     def slope(self) -> _Fit:
         return self.fit_lines(((self.day - self.day.min()) / (np.ptp(self.day) or 1.0))[None, :])
@@ -274,15 +272,11 @@ class _Rows:
     @cached_property
     def _parting_days(self) -> list[date]:
         """Those that have enough episodes before them, and with those after them."""
-        found, before, total = [], 0.0, self.n.sum()
-        of_day: dict[date, float] = {}
-        for day, n in zip(self.dates, self.n.tolist(), strict=True):
-            of_day[day] = of_day.get(day, 0.0) + n
-        for day, n in sorted(of_day.items()):
-            if min(before, total - before) >= FEWEST_PER_PART:
-                found.append(day)
-            before += n
-        return found
+        days, place = np.unique(self.day, return_inverse=True)
+        of_day = np.bincount(place, self.n)
+        before = np.cumsum(of_day) - of_day
+        enough = np.minimum(before, of_day.sum() - before) >= FEWEST_PER_PART
+        return [date.fromordinal(int(day)) for day in days[enough]]
 
     def _is_split(self, after: NDArray[np.bool_]) -> bool:
         return bool(min(self.n[after].sum(), self.n[~after].sum()) >= FEWEST_PER_PART)
@@ -343,7 +337,7 @@ class _Rows:
         """The units below the others, the gain of two groups over one (0 if units may be equal), and the loss."""
         from scipy.special import chdtrc
 
-        k, n = np.array(list(self.unit_totals.values()), dtype=float).T
+        k, n = self.unit_totals
         order = np.argsort(k / n)
         low_k, low_n = np.cumsum(k[order])[:-1], np.cumsum(n[order])[:-1]
         high_k, high_n = k.sum() - low_k, n.sum() - low_n
@@ -382,6 +376,11 @@ def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:
     k, n = sum(d.successes for d in days if d.day < day), sum(d.n for d in days if d.day < day)
     drop, (low, _) = newcombe(k_sim, n_sim, k, n) if n else (0.0, (0.0, 0.0))
     return f" Before that it was {100 * drop:.1f} points below sim." if low > 0 else ""
+
+
+def _numbered(names: list[str], column: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    number = {name: place for place, name in enumerate(names)}
+    return names, np.fromiter(map(number.__getitem__, column), np.int64)
 
 
 def _thinned(days: list[date]) -> list[date]:
