@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -131,6 +132,7 @@ def category_colour(category: str) -> str:
     return f"var(--cat-{known})"
 
 
+@lru_cache(maxsize=100)
 def chip(category: str) -> Markup:
     return Markup('<span class="chip"><i style="--c:{}"></i>{}</span>').format(
         Markup(category_colour(category)),  # noqa: S704 - made of our own words

@@ -96,7 +96,7 @@ def _effects(dose: Array, domain: Array, failed: Array, counts: Array) -> tuple[
         rate = expit(place @ x)
         slope = x @ (counts * (failed - rate)) - precision @ place
         bend = (x * (counts * rate * (1 - rate))) @ x.T + precision
-        step = np.clip(np.linalg.solve(bend, slope), -2, 2)
+        step = np.maximum(np.minimum(np.linalg.solve(bend, slope), 2), -2)
         place = place + step
         if np.abs(step).max() < SETTLED:
             break

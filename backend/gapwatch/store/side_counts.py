@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, cast
 
 from psycopg import sql
@@ -178,16 +180,30 @@ def value_rollups(connection: Connection, project_id: int, scope: Scope, window:
 def each_value_rollups(
     connection: Connection, project_id: int, asked: Sequence[Asked], kind: Kind
 ) -> list[Values]:
-    query = f"SELECT outcome, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608 - one of two words
+    query = f"SELECT outcome, bucket_at, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608
     sides = []
     rows = _bucket_rows(connection, project_id, asked, query)
     for at_edges, mine in zip(each_edges(connection, project_id, asked, "values"), rows, strict=True):
+        bodies: dict[str, list[bytes]] = {}
+        for outcome, _, body in sorted(mine, key=itemgetter(1)):
+            bodies.setdefault(outcome, []).append(body)
         found: dict[str, NamedValues] = {}
-        for outcome, body in mine:
-            add_values(found.setdefault(outcome, {}), unpack_values(body))
+        for outcome, in_order in bodies.items():
+            values = found[outcome] = {}
+            add_values(values, _together(tuple(in_order[:-1])))
+            add_values(values, unpack_values(in_order[-1]))
         _add_edges(found, at_edges.values, kind)
         sides.append(_by_name(found))
     return sides
+
+
+@lru_cache(maxsize=64)
+def _together(bodies: tuple[bytes, ...]) -> NamedValues:
+    """Sums of months and days that are over, which hardly ever change. Not to be written to."""
+    found: NamedValues = {}
+    for body in bodies:
+        add_values(found, unpack_values(body))
+    return found
 
 
 def values_of(measured: Measured, kind: Kind) -> Values:
