@@ -6,6 +6,7 @@ from dataclasses import is_dataclass
 from typing import Any
 from weakref import proxy
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
@@ -34,8 +35,8 @@ def make_environment(assets: Assets) -> Environment:
         "frame": None,
         "url": Links(None).to,
     }
-    # Figures are plain dicts of thousands of numbers: no spaces.
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    # Figures are plain dicts of thousands of numbers.
+    environment.policies["json.dumps_function"] = lambda figure, **_: msgspec.json.encode(figure).decode()
     return environment
 
 
