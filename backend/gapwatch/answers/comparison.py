@@ -12,7 +12,7 @@ from weakref import proxy
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
 from gapwatch.answers.contracts import ContractPair, pair_contracts
-from gapwatch.answers.half import Half, Reading, totals_of
+from gapwatch.answers.half import Half, Reading, by_source
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
@@ -141,14 +141,8 @@ class Comparison:
     def _totals(self) -> list[dict[int, Sequence[int]]]:
         """Outcomes by source."""
         if self._counts_first:
-            return [dict(found) for found in sides.each_totals(self.connection, self.project_id, self._asked)]
-        found: list[dict[int, Sequence[int]]] = []
-        for cells in self._cells:
-            by_source: dict[int, list[CellCount]] = {}
-            for cell in cells:
-                by_source.setdefault(cell.source_id, []).append(cell)
-            found.append({source: totals_of(mine) for source, mine in by_source.items()})
-        return found
+            return [by_source(found) for found in sides.each_totals(self.connection, self.project_id, self._asked)]
+        return [by_source(cells) for cells in self._cells]
 
     @property
     def _real_scope(self) -> Scope:

@@ -73,14 +73,20 @@ def answer_fleet(
 
 
 def fleet_rows(
-    connection: Connection, project_id: int, page: list[Deployment], question: Question, smallest: float
+    connection: Connection,
+    project_id: int,
+    page: list[Deployment],
+    question: Question,
+    smallest: float,
+    *,
+    whole: bool = False,
 ) -> list[FleetRow]:
-    """`smallest` is the least drop that matters to the project."""
+    """`smallest` is the least drop that matters to the project. `whole`: the page holds all its deployments."""
     if not page:
         return []
     simulators = directory.simulators(connection, project_id)
     policy_ids, task_ids = tuple({d.policy_id for d in page}), tuple({d.task_id for d in page})
-    real_scope = Scope("real", policy_ids, task_ids, tuple(d.id for d in page))
+    real_scope = Scope("real", policy_ids, task_ids, None if whole else tuple(d.id for d in page))
     sim_scope = Scope("sim", policy_ids, task_ids)
     window, wanted = question.window, question.wanted
     real = _read(connection, project_id, real_scope, window, wanted)

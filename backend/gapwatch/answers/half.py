@@ -26,6 +26,7 @@ from gapwatch.store.sides import (
     FailureCount,
     Scope,
     SessionCount,
+    Total,
     ValueRollup,
     Window,
 )
@@ -41,7 +42,15 @@ MOST_SAMPLED = 2000
 NO_FAILURES = FailedRows((), (), {}, {})
 
 
-def totals_of(cells: Iterable[CellCount]) -> tuple[int, int, int, int]:
+def by_source(counts: Iterable[CellCount | Total]) -> dict[int, Sequence[int]]:
+    """The outcomes of each deployment or simulator."""
+    found: dict[int, list[CellCount | Total]] = {}
+    for count in counts:
+        found.setdefault(count.source_id, []).append(count)
+    return {source: totals_of(mine) for source, mine in found.items()}
+
+
+def totals_of(cells: Iterable[CellCount | Total]) -> tuple[int, int, int, int]:
     """Successes, failures, aborted, abandoned."""
     counts = [(c.successes, c.failures, c.aborted, c.abandoned) for c in cells]
     successes, failures, aborted, abandoned = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0, 0)

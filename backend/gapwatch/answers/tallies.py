@@ -1,4 +1,4 @@
-"""Counts of many sources at once: totals where everything is asked, else exact to window and cell."""
+"""Counts of many sources at once: totals where nothing is filtered, else by cell."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from gapwatch.store import sides
 from gapwatch.store.database import Connection
-from gapwatch.store.fleet import Total, totals
-from gapwatch.store.sides import CellCount, CellFilter, Scope, Window
+from gapwatch.store.sides import CellCount, CellFilter, Scope, Total, Window
 
 ALL_TIME = Window(None, None)
 Tally = Total | CellCount
@@ -16,9 +15,9 @@ Tally = Total | CellCount
 def tallies(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter
 ) -> Sequence[Tally]:
-    """Totals are few rows; they know no cells, and a window may begin within a month."""
-    if window == ALL_TIME and wanted.is_open:
-        return totals(connection, project_id, scope)
+    """Totals are few rows; they know no cells."""
+    if wanted.is_open:
+        return sides.each_totals(connection, project_id, [(scope, window)])[0]
     return sides.cell_counts(connection, project_id, scope, window)
 
 

@@ -84,7 +84,8 @@ class Fleet:
         question = question_of(StatisticsFilter.model_validate({"since": wanted.since}), now)
         known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
         smallest = smallest_success(visit.options)
-        rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest)
+        whole = len(known) < MOST_DEPLOYMENTS
+        rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest, whole=whole)
         taxonomy = Taxonomy(visit.options.get("taxonomy"))
         leads = leading_categories(
             visit.transaction, visit.project_id, known, rows, taxonomy, question.window.since
@@ -98,14 +99,12 @@ class Fleet:
         worst = min(rows, key=_worst_first, default=None)
         ids = {deployment.slug: deployment.id for deployment in known}
         since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
-        day = now - timedelta(hours=24)
         glance = fleet.glance(
             visit.transaction,
             visit.project_id,
             [ids[row.slug] for row in (*shown, worst) if row is not None],
             since,
-            [deployment.id for deployment in known if deployment.last_episode_at >= day],
-            day,
+            now - timedelta(hours=24),
         )
 
         def entry(row: FleetRow) -> FleetEntry:

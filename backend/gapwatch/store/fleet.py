@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.directory import Deployment
-from gapwatch.store.folding import driver_cursor
-from gapwatch.store.scopes import Scope
 
 
 def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
@@ -61,8 +58,8 @@ WHERE project_id = :p AND id IN (SELECT signature_id FROM found)
 UNION ALL
 SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
 """)
-# Two small things in one exchange: recent days of some deployments, and the last hours of all that were active in
-# them. Both are looked up source by source, so that neither grows with the years that are stored.
+# Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
+# Neither grows with the years that are stored.
 _GLANCE = text("""
 SELECT 'recent' AS what, source_id AS id, date_bin('3 days', bucket_at, CAST(:month AS timestamptz)) AS at,
        sum(successes)::bigint AS k, sum(successes + failures)::bigint AS n
@@ -70,15 +67,8 @@ FROM rollup_counts
 WHERE project_id = :p AND domain = 'real' AND source_id = ANY(:shown) AND tier = 'day' AND bucket_at >= :month
 GROUP BY 1, 2, 3 HAVING sum(successes + failures) > 0
 UNION ALL
-SELECT 'real', 0, NULL, 0, sum(hours.n)::bigint FROM unnest(CAST(:active AS int[])) AS source CROSS JOIN LATERAL (
-    SELECT sum(successes + failures + aborted + abandoned) AS n FROM rollup_counts
-    WHERE project_id = :p AND domain = 'real' AND source_id = source AND tier = 'hour' AND bucket_at >= :day
-) AS hours
-UNION ALL
-SELECT 'sim', 0, NULL, 0, sum(hours.n)::bigint FROM simulators CROSS JOIN LATERAL (
-    SELECT sum(successes + failures + aborted + abandoned) AS n FROM rollup_counts
-    WHERE project_id = :p AND domain = 'sim' AND source_id = simulators.id AND tier = 'hour' AND bucket_at >= :day
-) AS hours WHERE simulators.project_id = :p
+SELECT domain, 0, NULL, 0, sum(successes + failures + aborted + abandoned)::bigint FROM rollup_counts
+WHERE project_id = :p AND tier = 'hour' AND bucket_at >= :day GROUP BY domain
 ORDER BY 1, 2, 3
 """)
 
@@ -115,41 +105,12 @@ def failure_words(
     return found
 
 
-@dataclass(frozen=True)
-class Total:
-    """All episodes of one source with one policy and task."""
-
-    source_id: int
-    policy_id: int
-    task_id: int
-    successes: int
-    failures: int
-    aborted: int
-    abandoned: int
-    cell: None = None
-
-
-def totals(connection: Connection, project_id: int, scope: Scope) -> list[Total]:
-    """Of everything stored: the months know each episode once."""
-    statement = f"""
-        SELECT source_id, policy_id, task_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
-               sum(abandoned)::bigint
-        FROM rollup_counts WHERE project_id = %(project_id)s AND tier = 'month' AND {scope.clauses()}
-        GROUP BY 1, 2, 3
-    """  # noqa: S608 - clauses of ours
-    with driver_cursor(connection) as cursor:
-        rows = cursor.execute(sql.SQL(statement), {"project_id": project_id, **scope.parameters()}).fetchall()
-    return [Total(*row) for row in rows]
-
-
-def glance(
-    connection: Connection, project_id: int, shown: list[int], month: datetime, active: list[int], day: datetime
-) -> Glance:
+def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
     found = Glance({}, {"sim": 0, "real": 0})
-    asked = {"p": project_id, "shown": shown, "month": month, "active": active, "day": day}
+    asked = {"p": project_id, "shown": shown, "month": month, "day": day}
     for what, source, at, k, n in connection.execute(_GLANCE, asked).all():
         if what == "recent":
             found.recent.setdefault(source, []).append((at, k, n))
         else:
-            found.last_day[what] = n or 0
+            found.last_day[what] = n
     return found

@@ -80,25 +80,39 @@ class ContractCount:
     episodes: int
 
 
-def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[dict[int, list[int]]]:
-    """By source: successes, failures, aborted, abandoned. A few rows a month, where cells are hundreds.
+class Total(NamedTuple):
+    """All episodes of one source with one policy and task."""
+
+    source_id: int
+    policy_id: int
+    task_id: int
+    successes: int
+    failures: int
+    aborted: int
+    abandoned: int
+    cell: None = None
+
+
+def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[list[Total]]:
+    """A few rows a month, where cells are hundreds.
 
     The ends by sitting: what knows how many succeeded is asked for sessions and contracts next.
     """
     query = """
-        SELECT source_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
+        SELECT source_id, policy_id, task_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
                sum(abandoned)::bigint
-        FROM rollup_counts WHERE {} GROUP BY 1
+        FROM rollup_counts WHERE {} GROUP BY 1, 2, 3
     """
     sides = []
     rows = _bucket_rows(connection, project_id, asked, query)
     for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
-        counted = {source: list(counts) for source, *counts in mine}
-        for ((*_, source), _), counts in at_edges.hours.items():
-            place = counted.setdefault(source, [0, 0, 0, 0])
+        counted = {row[:3]: list(row[3:]) for row in mine} if at_edges.hours else {}
+        for ((_, policy, task, source), _), counts in at_edges.hours.items():
+            place = counted.setdefault((source, policy, task), [0, 0, 0, 0])
             for outcome, count in enumerate(counts):
                 place[outcome] += count
-        sides.append(counted)
+        found = [(*key, *counts) for key, counts in counted.items()] if counted else mine
+        sides.append([Total._make((*row, None)) for row in found])
     return sides
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, LargeBinary, UniqueConstraint
+from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -42,7 +42,11 @@ class RollupCount(Base):
     """Exact counts of outcomes per source and hour, day or month."""
 
     __tablename__ = "rollup_counts"
-    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "hour", "day", "month"))
+    __table_args__ = (
+        one_of("domain", *DOMAINS),
+        one_of("tier", "hour", "day", "month"),
+        Index(None, "project_id", "tier", "bucket_at"),
+    )
 
     project_id: Mapped[ProjectId]
     domain: Mapped[Word] = mapped_column(primary_key=True)
