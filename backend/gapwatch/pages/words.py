@@ -94,10 +94,7 @@ def when(at: datetime | str | None) -> Markup:
     if at is None:
         return Markup('<span class="muted">never</span>')
     at = datetime.fromisoformat(at) if isinstance(at, str) else at
-    utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC" data-time>{}</time>').format(
-        f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%-d %b %Y %H:%M:%S}", plain_time(utc)
-    )
+    return _moment(at, " data-time", plain_time(at))
 
 
 def ago(at: datetime | None) -> Markup:
@@ -114,10 +111,13 @@ def ago(at: datetime | None) -> Markup:
         if seconds < HOUR_S
         else f"{seconds // HOUR_S:.0f} h ago"
     )
-    utc = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
-        f"{utc:%Y-%m-%dT%H:%M:%SZ}", f"{utc:%-d %b %Y %H:%M:%S}", text
-    )
+    return _moment(at, "", text)
+
+
+def _moment(at: datetime, more: str, text: str) -> Markup:
+    iso = utc_text(at)
+    title = f"{int(iso[8:10])} {MONTHS[int(iso[5:7]) - 1]} {iso[:4]} {iso[11:19]} UTC"
+    return Markup(f'<time datetime="{iso}" title="{title}"{more}>{text}</time>')  # noqa: S704 - our own words
 
 
 def category_name(category: str) -> str:
