@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
+from datetime import date, datetime, timedelta
 
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
@@ -76,7 +75,7 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
         window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
     versions = comparison.versions
     if tier == "day":
-        kept = comparison.days if filtered else _without_places(comparison.days)
+        kept = comparison.days
     else:
         scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
         buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
@@ -97,16 +96,6 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
     )
 
 
-def _without_places(days: Iterable[BucketCount]) -> list[BucketCount]:
-    """Robots and sites together: a line knows none."""
-    found: dict[tuple[datetime, int, int, int], list[int]] = {}
-    for day in days:
-        total = found.setdefault((day.bucket_at, day.source_id, day.policy_id, day.task_id), [0, 0, 0, 0])
-        for place, count in enumerate((day.successes, day.failures, day.aborted, day.abandoned)):
-            total[place] += count
-    return [BucketCount(*key, None, *counts) for key, counts in found.items()]
-
-
 def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
     if window.since is None:
         return "day"
@@ -117,37 +106,38 @@ def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
 
 
 def _steps(
-    comparison: Comparison, buckets: list[BucketCount], versions: Mapping[int, str], *, by_month: bool
+    comparison: Comparison, buckets: Sequence[BucketCount], versions: Mapping[int, str], *, by_month: bool
 ) -> tuple[Step, ...]:
     sim = comparison.sim
     base = sim.successes / sim.n if sim.n else None
-
-    def place(bucket: BucketCount) -> tuple[datetime, int]:
-        at = bucket.bucket_at.astimezone(UTC)
-        return (at.replace(day=1) if by_month else at), bucket.policy_id
-
+    # Robots and sites together: a line knows none.
+    counted: dict[tuple[datetime, int], list[int]] = {}
+    for at, _, policy_id, _, _, successes, failures, aborted, abandoned in buckets:
+        total = counted.setdefault((at, policy_id), [0, 0, 0, 0])
+        total[0] += successes
+        total[1] += failures
+        total[2] += aborted
+        total[3] += abandoned
+    if by_month:
+        counted = _months(counted)
     steps = []
-    for (at, policy_id), group in groupby(sorted(buckets, key=place), key=place):
-        rows = list(group)
-        k, n = sum(row.successes for row in rows), sum(row.successes + row.failures for row in rows)
+    for (at, policy_id), (k, failures, aborted, abandoned) in sorted(counted.items()):
+        n = k + failures
         current = policy_id == comparison.subject.policy_id
         value = k / n if n else None
         drop = base - value if current and base is not None and value is not None else None
-        steps.append(
-            Step(
-                at,
-                versions[policy_id],
-                current,
-                n,
-                k,
-                value,
-                wilson(k, n) if n else None,
-                drop,
-                sum(row.aborted for row in rows),
-                sum(row.abandoned for row in rows),
-            )
-        )
+        interval = wilson(k, n) if n else None
+        steps.append(Step(at, versions[policy_id], current, n, k, value, interval, drop, aborted, abandoned))
     return tuple(steps)
+
+
+def _months(counted: Mapping[tuple[datetime, int], list[int]]) -> dict[tuple[datetime, int], list[int]]:
+    months: dict[tuple[datetime, int], list[int]] = {}
+    for (at, policy_id), counts in counted.items():
+        total = months.setdefault((at.replace(day=1), policy_id), [0, 0, 0, 0])
+        for place, count in enumerate(counts):
+            total[place] += count
+    return months
 
 
 def _changes(comparison: Comparison) -> tuple[ChangePoint, ...]:
