@@ -136,7 +136,11 @@ def test_the_report_is_one_file_that_asks_for_nothing(engineer):
     outside = re.sub(r"<script.*?</script>|<style>.*?</style>", "", answer.text, flags=re.DOTALL)
     assert not re.search(r'(src|href)="(?!data:)', outside)
     assert "In reality it succeeds" in outside
-    assert set(islands(answer.text)) >= {"ledger", "trend", "conditions", "failures"}
+    figures = islands(answer.text)
+    assert set(figures) >= {"ledger", "trend", "conditions", "failures"}
+    # Nor does a figure offer to open what only the service has.
+    written = json.dumps(figures)
+    assert "Click" not in written and "/episodes" not in written and "n %{customdata[3]:,}" in written
 
 
 def test_a_recorded_mitigation_is_measured_before_and_after(engineer, project):

@@ -60,3 +60,8 @@ def test_what_a_page_shows_goes_with_it(environment):
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_json_is_indented_where_it_is_to_be_read(environment):
+    written = environment.from_string("{{ one | tojson }} {{ one | tojson(2) }}").render(one={"a": {"b": "<i>"}})
+    assert written == '{"a":{"b":"\\u003ci\\u003e"}} {\n  "a": {\n    "b": "\\u003ci\\u003e"\n  }\n}'

@@ -265,6 +265,13 @@ def test_intervals_that_know_of_sessions_cover_where_others_do_not():
     assert covered[1] / 600 < 0.9, covered / 600
 
 
+def test_where_all_strata_are_common_nothing_is_off_support():
+    cells = {"a": (50, 50, 10, 10), "b": (30, 30, 20, 20), "c": (13, 17, 9, 23)}
+    found = part_intervals(cells)
+    assert decompose(cells).off_support == 0
+    assert found.off_support[0] <= 0 <= found.off_support[1] < 1e-12
+
+
 def redrawn(cells, generator, replicates):
     """Standard deviations of crude, off-support, mix and rate when every episode is drawn again."""
     k_sim, n_sim, k_real, n_real = np.array(list(cells.values())).T

@@ -72,7 +72,11 @@ class CellTable:
     def count(self, names: Sequence[str]) -> dict[Key, Counts]:
         """By the levels of these conditions, in the order in which they first occur."""
         groups = self._grouped(names)
-        keys = zip(*(self._words(name, groups.first) for name in names), strict=True) if names else [()]
+        keys = (
+            zip(*(self._words(name, groups.first) for name in names), strict=True)
+            if names
+            else [()] * len(groups.first)
+        )
         counts = groups.counts.astype(int).tolist()
         found = zip(groups.first.tolist(), keys, counts, strict=True)
         return {key: (c[0], c[1], c[2], c[3]) for _, key, c in sorted(found, key=lambda item: item[0])}

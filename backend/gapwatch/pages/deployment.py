@@ -24,7 +24,7 @@ from gapwatch.pages.deployment_figures import Figures, draw
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggestions
-from gapwatch.pages.report import Report, report_headers
+from gapwatch.pages.report import Report, report_headers, unlinked
 from gapwatch.pages.static import Assets
 from gapwatch.pages.tables import csv_answer, deployment_table
 from gapwatch.store import timeline
@@ -97,7 +97,7 @@ class Deployment:
                 "report.html",
                 page,
                 status,
-                figures.drawn,
+                unlinked(figures.drawn),
                 report_headers(page.slug),
                 Report(figures, self._assets),
             )

@@ -36,8 +36,13 @@ def make_environment(assets: Assets) -> Environment:
         "url": Links(None).to,
     }
     # Figures are plain dicts of thousands of numbers.
-    environment.policies["json.dumps_function"] = lambda figure, **_: msgspec.json.encode(figure).decode()
+    environment.policies["json.dumps_function"] = _as_json
     return environment
+
+
+def _as_json(value: Any, indent: int | None = None, **_: Any) -> str:
+    text = msgspec.json.encode(value)
+    return (text if indent is None else msgspec.json.format(text, indent=indent)).decode()
 
 
 class _Figures(dict[str, Any]):

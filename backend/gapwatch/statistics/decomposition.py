@@ -264,4 +264,6 @@ def _components(r_sim: Array, n_sim: Array, r_real: Array, n_real: Array, both: 
     crude = (all_sim * r_sim).sum(axis=-1) - (all_real * r_real).sum(axis=-1)
     mix = ((w - v) * (r_sim + r_real)).sum(axis=-1) / 2
     rate = ((w + v) * (r_sim - r_real)).sum(axis=-1) / 2
-    return np.array([crude, crude - mix - rate, mix, rate])
+    # Not as what is left: without a stratum of one side only it is exactly nothing.
+    off = ((all_sim - w) * r_sim).sum(axis=-1) - ((all_real - v) * r_real).sum(axis=-1)
+    return np.array([crude, off, mix, rate])

@@ -75,9 +75,9 @@ class FailedRows:
 
     def levels(self, condition: str) -> list[str]:
         """The level of each row."""
-        if condition not in self._levels:
+        if len(self) and condition not in self._levels:
             self._levels[condition] = self._find_levels(condition)
-        return self._levels[condition]
+        return self._levels.get(condition, [])
 
     def _find_levels(self, condition: str) -> list[str]:
         of_set = {None: MISSING} | {

@@ -148,7 +148,7 @@ def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
     """
     x = [utc_text(point.at) for point in run]
     span = timedelta(days=WINDOW_DAYS - 1) if tier == "day" else timedelta(0)
-    last = {"day": timedelta(days=1), "hour": timedelta(hours=1), "month": timedelta(days=31)}[tier]
+    end = {"day": _next_day, "hour": _next_hour, "month": _next_month}[tier]
     band = {
         "x": [*x, *reversed(x)],
         "y": [round(100 * p.high, 2) for p in run] + [round(100 * p.low, 2) for p in reversed(run)],
@@ -167,13 +167,25 @@ def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
         "%{customdata[2]:.1f}]<br>n %{customdata[3]:,}<br>Click: these episodes<extra></extra>",
         "customdata": [
             [word(p.at), round(100 * p.low, 2), round(100 * p.high, 2), p.n,
-             int((p.at - span).timestamp()), int((p.at + last).timestamp())]
+             int((p.at - span).timestamp()), int(end(p.at).timestamp())]
             for p in run
         ],
         "meta": {"episodes": episodes},
         "type": "scatter",
     }  # fmt: skip
     return [band, line]
+
+
+def _next_hour(at: datetime) -> datetime:
+    return at + timedelta(hours=1)
+
+
+def _next_day(at: datetime) -> datetime:
+    return at + timedelta(days=1)
+
+
+def _next_month(at: datetime) -> datetime:
+    return (at.replace(day=1) + timedelta(days=31)).replace(day=1)
 
 
 def _hour(at: datetime) -> str:
