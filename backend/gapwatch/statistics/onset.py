@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -255,8 +255,11 @@ class _Rows:
         return self.fit_lines(np.maximum(self.day - starts, 0) / (last - starts))
 
     def steps(self) -> tuple[list[date], _Fit]:
-        starts = np.array([d.toordinal() for d in self._parting_days], dtype=float)[:, None]
-        return self._parting_days, self.fit_steps(self.day >= starts)
+        """Rows are in order of their days, so what lies before each day is known from one sum that grows."""
+        starts = np.array([d.toordinal() for d in self._parting_days], dtype=float)
+        first = np.searchsorted(self.day, starts)
+        k, n = (np.pad(of.cumsum(axis=0), ((1, 0), (0, 0)))[first] for of in (self._unit_k, self._unit_n))
+        return self._parting_days, self._fit_parts(k, n, lambda best: self.day >= starts[best])
 
     def releases(self, events: Sequence[Event]) -> tuple[list[tuple[date, str]], _Fit]:
         """A version by its first day here, an event by its own; each parts the rows in its own way."""
@@ -265,9 +268,15 @@ class _Rows:
         named = [e for e in events if e.kind == "release" and e.day not in first]
         found += [(e.day, e.name, self.day >= e.day.toordinal()) for e in named]
         found = [item for item in found if self._is_split(item[2])]
-        return [(day, name) for day, name, _ in found], self.fit_steps(
-            np.array([x for *_, x in found], dtype=bool)
-        )
+        return [(day, name) for day, name, _ in found], self._fit_groups([x for *_, x in found])
+
+    @cached_property
+    def _unit_k(self) -> Array:
+        return np.asarray(self.k[:, None] * self.member)
+
+    @cached_property
+    def _unit_n(self) -> Array:
+        return np.asarray(self.n[:, None] * self.member)
 
     @cached_property
     def _parting_days(self) -> list[date]:
@@ -286,43 +295,46 @@ class _Rows:
         x = x.reshape(-1, self.k.size)
         table = _Table(self.k[None, :], self.n[None, :], self.member, x)
         level = np.tile(_logit(self.k @ self.member, self.n @ self.member), (len(x), 1))
-        return self._judged(table, *table.newton(level, np.zeros(len(x))), x)
+        return self._judged(table, *table.newton(level, np.zeros(len(x))), x.__getitem__)
 
-    def fit_steps(self, after: NDArray[np.bool_]) -> _Fit:
-        """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all."""
-        x = after.astype(float).reshape(-1, self.k.size)
+    def _fit_groups(self, after: Sequence[NDArray[np.bool_]]) -> _Fit:
+        """Steps that part the rows in any way."""
+        before = ~np.array(after, dtype=bool).reshape(-1, self.k.size)
+        return self._fit_parts(before @ self._unit_k, before @ self._unit_n, lambda best: after[best])
+
+    def _fit_parts(self, k: Array, n: Array, after: Callable[[int], NDArray[np.bool_]]) -> _Fit:
+        """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all.
+
+        `k`, `n`: of each unit before the step, one row a candidate. `after`: the rows behind a candidate's step.
+        """
         units = self.member.shape[1]
-        k, n = (self._before_and_after(of, x) for of in (self.k, self.n))
+        k, n = (np.hstack([of, whole.sum(axis=0) - of]) for of, whole in ((k, self._unit_k), (n, self._unit_n)))
         table = _Table(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1))
         if units == 1:
             # Two rates, known without a search.
             rates = np.clip(k / n, LEAST_RATE, 1 - LEAST_RATE)
             level, b = _logit(rates[:, :1], 1.0, 0.0), _logit(rates[:, 1], 1.0, 0.0)
-            return self._judged(table, level, b - level[:, 0], x)
+            return self._judged(table, level, b - level[:, 0], after)
         # From the rates of all units together: a part without failures has no end, and is far from the middle.
         (k_first, k_then), (n_first, n_then) = (np.split(of, 2, axis=1) for of in (k, n))
         b = _logit(k_then.sum(axis=1), n_then.sum(axis=1)) - _logit(k_first.sum(axis=1), n_first.sum(axis=1))
-        return self._judged(table, *table.newton(_logit(k_first, n_first), b, HELD_BY), x)
+        return self._judged(table, *table.newton(_logit(k_first, n_first), b, HELD_BY), after)
 
-    def _before_and_after(self, counts: Array, x: Array) -> Array:
-        """The sums of each unit before a step, then after it; one row a candidate."""
-        of_unit = counts[:, None] * self.member
-        after = x @ of_unit
-        return np.hstack([of_unit.sum(axis=0) - after, after])
-
-    def _judged(self, table: _Table, level: Array, b: Array, x: Array) -> _Fit:
-        """`x` is that of each row."""
+    def _judged(
+        self, table: _Table, level: Array, b: Array, x: Callable[[int], Array | NDArray[np.bool_]]
+    ) -> _Fit:
+        """`x` is that of each row, for a candidate."""
         from scipy.special import expit
 
-        if not len(x):
+        if not len(b):
             nothing = np.zeros(0)
             return _Fit(nothing, nothing, nothing, nothing)
         totals = self.k @ self.member, self.n @ self.member
         gain = 2 * (table.likelihood(level, b) - _likelihood(*totals, totals[0] / totals[1]).sum())
         loss = ((expit(level) - expit(level + b[:, None])) @ totals[1]) / self.n.sum()
         fallen, risen = np.where(loss > 0, gain, 0.0), np.where(loss < 0, gain, 0.0)
-        best = fallen.argmax()
-        return _Fit(fallen, loss, expit(level[best] @ self.member.T + b[best] * x[best]), risen)
+        best = int(fallen.argmax())
+        return _Fit(fallen, loss, expit(level[best] @ self.member.T + b[best] * x(best)), risen)
 
     def dispersion(self, fit: _Fit) -> float:
         """Pearson's χ² by its degrees of freedom, where two standard errors above 1; else 1."""

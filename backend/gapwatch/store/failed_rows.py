@@ -86,8 +86,12 @@ class FailedRows:
         }
         found = [of_set[number] for number in self._read.condition_set_id]
         numbers = self._numbers.get(condition, np.zeros(0))
-        for row in np.flatnonzero(~np.isnan(numbers)).tolist():
-            found[row] = level_of(float(numbers[row]))
+        rows = np.flatnonzero(~np.isnan(numbers))
+        # A number has few levels, and often few values.
+        values, place = np.unique(numbers[rows], return_inverse=True)
+        levels = [level_of(value) for value in values.tolist()]
+        for row, number in zip(rows.tolist(), place.tolist(), strict=True):
+            found[row] = levels[number]
         return found
 
     @cached_property
