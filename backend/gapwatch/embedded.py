@@ -102,10 +102,7 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
 
 
 def _shared_buffers_mb() -> int:
-    """An eighth of the machine's memory, 128 MB to 1 GB: at ten million episodes the counts by cell take 700 MB.
-
-    Postgres takes it as it is filled, not at the start.
-    """
+    """An eighth of the machine's memory, 128 MB to 1 GB. Postgres takes it as it is filled, not at the start."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(128, min(1024, memory // 8 // 2**20))
 

@@ -112,7 +112,7 @@ def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked])
             for outcome, count in enumerate(counts):
                 place[outcome] += count
         found = [(*key, *counts) for key, counts in counted.items()] if counted else mine
-        sides.append([Total._make((*row, None)) for row in found])
+        sides.append([Total(*row) for row in found])
     return sides
 
 
