@@ -36,7 +36,7 @@ from bench.service import PROJECT, Service, Wrong, scratch_directory, serving  #
 from gapwatch.accounts import make_key, put_person  # noqa: E402
 from gapwatch.app import make_app  # noqa: E402
 from gapwatch.settings import Settings  # noqa: E402
-from gapwatch.store.database import Database  # noqa: E402
+from gapwatch.store.core.database import Database  # noqa: E402
 
 LEVELS = (100_000, 10_000_000)
 REQUESTS, DRAWINGS = 40, 10

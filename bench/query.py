@@ -30,7 +30,7 @@ from gapwatch.accounts import make_key  # noqa: E402
 from gapwatch.collector import collect_seldom  # noqa: E402
 from gapwatch.rollup.fold import fold_due_work  # noqa: E402
 from gapwatch.settings import Settings  # noqa: E402
-from gapwatch.store.database import Database  # noqa: E402
+from gapwatch.store.core.database import Database  # noqa: E402
 
 LEVELS = (100_000, 1_000_000, 10_000_000)
 PATTERNS = 8_000

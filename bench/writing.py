@@ -17,7 +17,7 @@ from bench.senders import Sent, Target, send_batches, send_singles
 from bench.service import Service, Watch, Wrong, serving
 from gapwatch.collector import collect_seldom
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 FLOOR = "COPY by psycopg, 1 connection (the floor)"
 PACKED = "COPY of packed rows, 1 connection"

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that `gapwatch.store.migrate` hands over."""
+"""Runs migrations on the connection that `gapwatch.store.core.migrate` hands over."""
 
 from alembic import context
 

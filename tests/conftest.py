@@ -15,8 +15,8 @@ import pytest
 
 from gapwatch import embedded
 from gapwatch.accounts import put_person
-from gapwatch.store.database import Database
-from gapwatch.store.migrate import migrate
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.migrate import migrate
 from parts import COUNTER, Project, Service, make_project, reachable, start_service
 
 # A root of our own: pytest closes its usual one to others whenever any run starts, and the account that

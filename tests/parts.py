@@ -24,7 +24,7 @@ from sqlalchemy import text
 
 from gapwatch.accounts import make_key
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 COUNTER = itertools.count(1)
 

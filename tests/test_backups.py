@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from gapwatch.rollup.verify import verify_project
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
 
 

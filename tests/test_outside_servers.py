@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from gapwatch import embedded
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import episode, make_project, reachable, start_service, wait_until
 
 

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import Service, clean_environment, episode, make_project, reachable, start_service, wait_until
 
 # How each part is recognised among the supervisor's children.

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store import work
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.fold import work
 from parts import episode, make_project, reachable, start_service, wait_until
 
 

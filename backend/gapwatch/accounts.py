@@ -9,8 +9,8 @@ from gapwatch.access.keys import new_key
 from gapwatch.access.passwords import hash_password
 from gapwatch.access.tokens import setup_token
 from gapwatch.settings import Settings
-from gapwatch.store import access
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.people import access
 
 ACTOR = "command line"
 

@@ -42,9 +42,9 @@ from gapwatch.pages.templates import Pages
 from gapwatch.pipeline import Nudger, make_celery
 from gapwatch.requests import RequestContext
 from gapwatch.settings import Settings
-from gapwatch.store.accept import Acceptor
-from gapwatch.store.database import Database, translate
-from gapwatch.store.pool import make_pool
+from gapwatch.store.core.database import Database, translate
+from gapwatch.store.core.pool import make_pool
+from gapwatch.store.write.accept import Acceptor
 
 log = structlog.get_logger()
 

@@ -7,8 +7,12 @@ import subprocess
 from pathlib import Path
 
 from gapwatch import embedded
-from gapwatch.store.database import Database
-from gapwatch.store.migrate import clear_for_restore, migrate, stored_episodes
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.migrate import (
+    clear_for_restore,
+    migrate,
+    stored_episodes,
+)
 
 
 class BackupError(Exception):

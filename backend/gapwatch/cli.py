@@ -88,7 +88,7 @@ def _supervise(settings: Settings, when_ready: Any) -> None:
 
 def _say_ready(settings: Settings) -> None:
     from gapwatch.accounts import setup_link
-    from gapwatch.store.database import Database
+    from gapwatch.store.core.database import Database
 
     click.echo(f"\n  Gapwatch is ready: {settings.public_url}\n")
     assert settings.database_url is not None  # noqa: S101 - the supervisor set it
@@ -140,8 +140,8 @@ def _with_urls(settings: Settings) -> Settings:
 @contextmanager
 def database_of(settings: Settings) -> Iterator[Any]:
     """The database a command works on: the given one, the running service's, or the embedded one alone."""
-    from gapwatch.store.database import Database
-    from gapwatch.store.migrate import migrate as run_migrations
+    from gapwatch.store.core.database import Database
+    from gapwatch.store.core.migrate import migrate as run_migrations
     from gapwatch.supervisor import AlreadyRunning, held_lock, running_service
 
     running = running_service(settings.data_dir)
@@ -173,7 +173,7 @@ def database_of(settings: Settings) -> Iterator[Any]:
 @click.argument("revision", default="head")
 def migrate(data_dir: Path | None, revision: str) -> None:
     """Bring the database to the schema of this release."""
-    from gapwatch.store.migrate import migrate as run_migrations
+    from gapwatch.store.core.migrate import migrate as run_migrations
 
     with database_of(settings_from(data_dir=data_dir)) as database:
         run_migrations(database, revision)
@@ -247,7 +247,7 @@ def user_create(email: str, password_stdin: bool, project: str, role: str, data_
 def verify(project: str | None, data_dir: Path | None) -> None:
     """Compute every number again from the stored episodes, and compare. May run beside a live service."""
     from gapwatch.rollup.verify import verify_project
-    from gapwatch.store.access import projects
+    from gapwatch.store.people.access import projects
 
     wrong = 0
     with database_of(settings_from(data_dir=data_dir)) as database:

@@ -13,8 +13,8 @@ from starlette.requests import Request
 
 from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
 from gapwatch.errors import Forbidden, NotSignedIn, ServiceUnavailable
-from gapwatch.store.keys import find_key, touch_key
-from gapwatch.store.pool import Pool
+from gapwatch.store.core.pool import Pool
+from gapwatch.store.people.keys import find_key, touch_key
 
 # A revoked key stops working within this time on every process.
 REMEMBER_S = 0.8

@@ -202,8 +202,8 @@ class Supervisor:
     async def _start_service(self, settings: Settings, listener: socket.socket) -> None:
         from sqlalchemy.exc import OperationalError
 
-        from gapwatch.store.database import Database
-        from gapwatch.store.migrate import migrate
+        from gapwatch.store.core.database import Database
+        from gapwatch.store.core.migrate import migrate
 
         assert settings.database_url is not None  # noqa: S101 - narrows the type
         settings.server_secret()

@@ -13,7 +13,7 @@ from gapwatch.collector import collect_seldom
 from gapwatch.errors import GapwatchError
 from gapwatch.protocol import BoundedProtocol
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 log = structlog.get_logger()
 

@@ -21,9 +21,12 @@ from gapwatch.collector import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store import access, heartbeats, outbox, people, watching, work
-from gapwatch.store.database import Database
-from gapwatch.store.rejected import trim_rejected
+from gapwatch.store.alerting import outbox, watch_queue
+from gapwatch.store.core import heartbeats
+from gapwatch.store.core.database import Database
+from gapwatch.store.fold import work
+from gapwatch.store.people import access, members
+from gapwatch.store.write.quarantine import trim_rejected
 
 log = structlog.get_logger()
 
@@ -82,9 +85,9 @@ class Worker:
                 if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
                     trim_rejected(connection)
                     access.drop_old_sessions(connection)
-                    people.drop_what_is_over(connection)
+                    members.drop_what_is_over(connection)
                 kinds = work.kinds_due(connection)
-                if watching.projects_due(connection):
+                if watch_queue.projects_due(connection):
                     kinds.append("watch")
                 if outbox.is_due(connection):
                     kinds.append("send")

@@ -4,7 +4,7 @@ import pytest
 from alerts.receivers import MailServer, Receiver
 from alerts.stage import Stage
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import make_project, reachable, start_service
 
 

@@ -18,8 +18,8 @@ from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes, watch_silence
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store import addresses, alert_settings
-from gapwatch.store.database import Database
+from gapwatch.store.alerting import alert_settings, mail_addresses
+from gapwatch.store.core.database import Database
 from gapwatch.watching.channels import split_secrets
 from gapwatch.watching.match import Match
 from gapwatch.watching.routing import Routing
@@ -70,8 +70,8 @@ class Stage:
     def confirm(self, address: str) -> None:
         """What pressing the button of its page does."""
         with self.database.transaction() as connection:
-            [one] = addresses.addresses_of(connection, 1, {"to": [address]})
-            addresses.confirm(connection, one)
+            [one] = mail_addresses.addresses_of(connection, 1, {"to": [address]})
+            mail_addresses.confirm(connection, one)
 
     def _put_channel(self, kind: Any, config: dict[str, Any], name: str, routing: dict[str, Any]) -> int:
         shown, hidden = split_secrets(kind, config)

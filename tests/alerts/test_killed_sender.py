@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from alerts.test_end_to_end import batch, is_idle, post
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import make_project, wait_until
 
 # Where a transaction waits: number, event and table, and whether only at COMMIT.

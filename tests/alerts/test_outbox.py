@@ -6,7 +6,7 @@ import pytest
 from alerts.receivers import BadDay
 
 from gapwatch.alerts.outbox import pause_s
-from gapwatch.store import alerting, outbox
+from gapwatch.store.alerting import alert_actions, outbox
 
 
 def due_now(stage):
@@ -131,7 +131,7 @@ def test_acknowledge_and_resolve_come_in_order_after_the_trigger(stage):
     stage.fall()
     [(alert_id,)] = stage.rows("SELECT id FROM alerts")
     with stage.database.transaction() as connection:
-        alerting.acknowledge(connection, 1, alert_id, "anna", "mine")
+        alert_actions.acknowledge(connection, 1, alert_id, "anna", "mine")
     stage.receiver.bad_days = [BadDay(500)]
     stage.send()
     assert [got.json["event_action"] for got in stage.receiver.got] == ["trigger"]
@@ -151,7 +151,7 @@ def test_acknowledging_twice_is_told_once(stage):
     [(alert_id,), *_] = stage.rows("SELECT id FROM alerts ORDER BY id")
     for _ in range(2):
         with stage.database.transaction() as connection:
-            alerting.acknowledge(connection, 1, alert_id, "anna", None)
+            alert_actions.acknowledge(connection, 1, alert_id, "anna", None)
     stage.send()
     assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "acknowledge"]
     assert set(stage.alerts().values()) == {"acknowledged"}

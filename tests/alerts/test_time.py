@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from alerts.stage import LINK
 
 from gapwatch.alerts import clock
-from gapwatch.store import alert_settings, alerting
+from gapwatch.store.alerting import alert_actions, alert_settings
 from gapwatch.watching.match import Match
 
 HOUR = timedelta(hours=1)
@@ -76,7 +76,7 @@ def test_missing_data_resolves_nothing_and_an_alert_returns_to_where_it_was(stag
     stage.watch()
     [(alert_id,)] = stage.rows("SELECT id FROM alerts")
     with stage.database.transaction() as connection:
-        alerting.acknowledge(connection, 1, alert_id, "anna", None)
+        alert_actions.acknowledge(connection, 1, alert_id, "anna", None)
     stage.run("UPDATE presence SET heard_at = heard_at - interval '3 hours'")
     stage.listen_for_silence()
     assert stage.alerts() == {"success-drift success": "no_data", "robot-silent robot:ur5e-1": "firing"}
@@ -186,7 +186,7 @@ def test_an_acknowledged_incident_does_not_escalate_or_repeat(stage):
     stage.send()
     [(alert_id,), *_] = stage.rows("SELECT id FROM alerts ORDER BY id")
     with stage.database.transaction() as connection:
-        alerting.acknowledge(connection, 1, alert_id, "anna", None)
+        alert_actions.acknowledge(connection, 1, alert_id, "anna", None)
     let_pass(stage, HOUR)
     stage.keep_time()
     stage.send()

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store import alerting, watching
-from gapwatch.store.database import Database
+from gapwatch.store.alerting import alert_actions, watch_queue
+from gapwatch.store.core.database import Database
 
 
 def test_a_fall_opens_one_incident_with_one_page_and_recovery_closes_it(stage):
@@ -65,8 +65,8 @@ def test_two_watchers_of_one_project_do_not_wait_for_each_other(stage):
     stage.accept([True] * 10)
     fold_due_work(stage.database)
     with stage.database.engine.connect() as first, stage.database.engine.connect() as second:
-        assert watching.try_lock_project(first, 1)
-        assert not watching.try_lock_project(second, 1)
+        assert watch_queue.try_lock_project(first, 1)
+        assert not watch_queue.try_lock_project(second, 1)
 
 
 def test_one_open_alert_a_series_whatever_two_workers_do(stage):
@@ -139,7 +139,7 @@ def test_corrections_and_deletions_leave_detectors_alone(stage):
     )
     with stage.database.transaction() as connection:
         ids = list(connection.scalars(text("SELECT id FROM work")))
-        watching.hand_over(connection, ids)
+        watch_queue.hand_over(connection, ids)
     watch_due_episodes(stage.database, "x")
     assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
     assert stage.rows("SELECT count(*) FROM watch_due") == [(0,)]
@@ -371,7 +371,7 @@ def test_a_person_who_resolves_too_early_is_told_again(stage):
     stage.send()
     [(alert_id,)] = stage.rows("SELECT id FROM alerts")
     with stage.database.transaction() as connection:
-        assert alerting.resolve(connection, 1, alert_id, "anna", "fixed")
+        assert alert_actions.resolve(connection, 1, alert_id, "anna", "fixed")
     stage.send()
     stage.happen(0.1, 40)
     stage.send()

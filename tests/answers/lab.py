@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import text
 
-from gapwatch.store import directory
-from gapwatch.store.baselines import pin_baseline
+from gapwatch.store.people.baselines import pin_baseline
+from gapwatch.store.read import directory
 from parts import Project, wait_until
 
 NOON = datetime(2026, 10, 5, 12, tzinfo=UTC)

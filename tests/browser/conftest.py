@@ -95,7 +95,7 @@ def open_tab(chromium, service):
 @pytest.fixture(scope="session")
 def hostile(service, tmp_path_factory):
     """A project full of payloads, with an admin, an alert, and a refused record."""
-    from gapwatch.store.database import Database
+    from gapwatch.store.core.database import Database
 
     database = Database(service.database_url)
     project = make_project(service, database)

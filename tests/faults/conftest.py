@@ -3,7 +3,7 @@
 import pytest
 from faults.harness import WEB_PROCESSES, internal_errors, stop
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import make_project, reachable, start_service
 
 

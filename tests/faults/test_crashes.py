@@ -17,7 +17,7 @@ from faults.harness import (
     worst_gap,
 )
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import make_project, reachable, start_service
 
 SECONDS = float(os.environ.get("GAPWATCH_FAULT_SECONDS", "30"))

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from faults.harness import compare, internal_errors, sending, settle, stop
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import make_project, reachable, start_service, wait_until
 
 # Enough for the cluster and for what `/readyz` wants to see free.

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 from faults.harness import compare, settle, wait_for_postgres
 
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import episode, make_project, wait_until
 
 # Where a transaction waits while its gate is closed: number, event and table, and whether only at COMMIT.

@@ -10,8 +10,8 @@ from faults.harness import PROBLEM_JSON, SECRET, Webs, wait_for_postgres
 
 from gapwatch import embedded
 from gapwatch.accounts import make_key
-from gapwatch.store.database import Database
-from gapwatch.store.migrate import migrate
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.migrate import migrate
 from parts import episode, reachable
 
 BACK_WITHIN_S = 5.0

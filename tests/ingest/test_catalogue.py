@@ -29,7 +29,7 @@ import zstandard
 
 from gapwatch.accounts import make_key
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import Project, Service, episode, reachable, start_service, wait_until
 
 MARKER = "s3cret-7f3a"

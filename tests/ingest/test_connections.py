@@ -23,7 +23,7 @@ from ingest.test_catalogue import MARKER, MIB, assert_refused
 
 from gapwatch.accounts import make_key
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import Project, Service, episode, make_project, reachable, start_service, wait_until
 
 CLOSED_WITHIN_S = 17.5

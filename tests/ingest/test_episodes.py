@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from gapwatch.api.examples import REAL, SIM
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import episode, make_project, reachable, start_service, wait_until
 
 FULL = REAL | {"embedding": [0.12, -0.4]}

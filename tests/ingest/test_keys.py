@@ -11,7 +11,7 @@ import pytest
 from gapwatch.access.keys import bearer, hash_key, new_key
 from gapwatch.errors import TooManyRequests
 from gapwatch.ingest.rates import Buckets
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
 
 
@@ -39,7 +39,7 @@ def test_absent_wrong_revoked_and_expired_keys_get_the_same_answer(service, proj
 
     secret = Settings(data_dir=service.data_dir).server_secret()
     with project.database.transaction() as connection:
-        from gapwatch.store import access
+        from gapwatch.store.people import access
 
         for fresh, expires_at in ((expired, now - timedelta(seconds=1)), (revoked, None)):
             key_id = access.add_key(

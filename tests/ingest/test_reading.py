@@ -11,9 +11,9 @@ from gapwatch.ingest.body import JSON, NDJSON
 from gapwatch.ingest.checks import RecordRules, Refused, check_record
 from gapwatch.ingest.clocks import SenderClock
 from gapwatch.ingest.reading import Reader
-from gapwatch.store import numbers
-from gapwatch.store.arrivals import make_arrivals
-from gapwatch.store.places import Places
+from gapwatch.store.write import numbers
+from gapwatch.store.write.arrivals import make_arrivals
+from gapwatch.store.write.places import Places
 from parts import episode
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

@@ -9,7 +9,7 @@ from gapwatch.access.sealing import Sealer
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 from parts import episode, make_project, wait_until
 
 FORBIDDEN, MISSING = 403, 404

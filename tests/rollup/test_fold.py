@@ -13,9 +13,13 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
-from gapwatch.store import folding, rollups, work
-from gapwatch.store.migrate import migrate
-from gapwatch.store.stored_rollups import all_rows
+from gapwatch.store.core.migrate import migrate
+from gapwatch.store.fold import (
+    episode_rows,
+    rollups,
+    work,
+)
+from gapwatch.store.fold.stored_rollups import all_rows
 from parts import episode, make_project, wait_until
 
 NOW = datetime(2026, 11, 2, 9, 14, tzinfo=UTC)
@@ -251,14 +255,14 @@ def test_pooling_is_the_same_in_one_step_and_in_many(database, monkeypatch, rows
 def test_a_worker_that_dies_in_every_long_step_still_gets_on(database, monkeypatch):
     monkeypatch.setattr(pace, "FIRST_STEP", 20)
     put_rows(database, 100)
-    claimed_rows = folding.claimed_rows
+    claimed_rows = episode_rows.claimed_rows
 
     def die_if_long(connection, project_id, claims):
         if sum(len(claim.episode_ids) for claim in claims) > 20:
             raise ServiceUnavailable("killed")
         return claimed_rows(connection, project_id, claims)
 
-    monkeypatch.setattr(folding, "claimed_rows", die_if_long)
+    monkeypatch.setattr(episode_rows, "claimed_rows", die_if_long)
     for _ in range(3):
         with pytest.raises(ServiceUnavailable):
             fold_due_work(database)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gapwatch.store.folding import _CLAIMED, driver_cursor
-from gapwatch.store.pool import PLANNING
-from gapwatch.store.wire import _PROBE
+from gapwatch.store.core.copy_exchange import _PROBE
+from gapwatch.store.core.pool import PLANNING
+from gapwatch.store.fold.episode_rows import _CLAIMED, driver_cursor
 
 FILL = """
 INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain, outcome, content_hash)

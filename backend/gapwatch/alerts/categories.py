@@ -9,9 +9,9 @@ from typing import Any
 from gapwatch.alerts.places import Place
 from gapwatch.answers.categories import category_costs
 from gapwatch.answers.ledger import CategoryPart
-from gapwatch.store import alert_moves
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import Window
+from gapwatch.store.alerting import alert_transitions
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read.sides import Window
 from gapwatch.watching.categories import cost_evidence, is_time_to_ask, judge_costs
 from gapwatch.watching.rules import CategoryParams, Rule
 
@@ -34,7 +34,7 @@ def judge_categories(
     for ever; the category only says where it lies.
     """
     mine = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
-    open_ = alert_moves.open_alerts(connection, place.project_id, place.deployment_id)
+    open_ = alert_transitions.open_alerts(connection, place.project_id, place.deployment_id)
     has_drop = any(one.kind == "drop" and one.state != "pending" for one in open_)
     for rule, params in mine:
         told = {one.series for one in open_ if one.rule == rule.name}
@@ -60,4 +60,6 @@ def _costs_since(connection: Connection, place: Place, since: datetime, now: dat
 def _apply(
     connection: Connection, place: Place, rule: Rule, category: str, given: Any, evidence: dict[str, Any]
 ) -> None:
-    alert_moves.apply_input(connection, place.project_id, place.deployment_id, rule, category, given, evidence)
+    alert_transitions.apply_input(
+        connection, place.project_id, place.deployment_id, rule, category, given, evidence
+    )

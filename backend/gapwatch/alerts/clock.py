@@ -9,8 +9,9 @@ import structlog
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.incidents import settle_one
 from gapwatch.alerts.watch import watch_silence
-from gapwatch.store import heartbeats, incidents, outbox
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.alerting import incidents, outbox
+from gapwatch.store.core import heartbeats
+from gapwatch.store.core.database import Connection, Database
 
 log = structlog.get_logger()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gapwatch.access.tokens import address_token
-from gapwatch.store.addresses import MailAddress
+from gapwatch.store.alerting.mail_addresses import MailAddress
 
 
 def confirm_link(server_secret: bytes, public_url: str, one: MailAddress) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import httpx
 
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 
 CONNECT_WITHIN_S, ANSWER_WITHIN_S = 5.0, 10.0
 LARGEST_ANSWER = 64 * 1024

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.places import Place
-from gapwatch.store import events, watching
-from gapwatch.store.alert_moves import OpenAlert
-from gapwatch.store.database import Connection
+from gapwatch.store.alerting import events, watch_queue
+from gapwatch.store.alerting.alert_transitions import OpenAlert
+from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
 from gapwatch.watching.content import Facts, Reason
 
@@ -52,9 +52,9 @@ def gather(connection: Connection, place: Place, alerts: Sequence[OpenAlert], li
     slices = []
     if about_success:
         reference = (about_success[0].evidence.get("reference") or {}).get("value") or 1.0
-        shares = [RobotShare(r.robot, r.successes, r.n) for r in watching.robots_since(*of_place, since)]
+        shares = [RobotShare(r.robot, r.successes, r.n) for r in watch_queue.robots_since(*of_place, since)]
         robots = affected_robots(shares, reference)
-        levels = watching.levels_since(*of_place, since)
+        levels = watch_queue.levels_since(*of_place, since)
         slices = worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels])
     near = events.events_near(*of_place, since)
     return Facts(

@@ -7,9 +7,15 @@ from datetime import datetime
 
 from gapwatch.alerts.facts import gather
 from gapwatch.alerts.places import Place, place_of
-from gapwatch.store import alert_moves, alert_settings, incidents, outbox, watching
-from gapwatch.store.alert_moves import OpenAlert
-from gapwatch.store.database import Connection
+from gapwatch.store.alerting import (
+    alert_settings,
+    alert_transitions,
+    incidents,
+    outbox,
+    watch_queue,
+)
+from gapwatch.store.alerting.alert_transitions import OpenAlert
+from gapwatch.store.core.database import Connection
 from gapwatch.watching.content import build
 from gapwatch.watching.incidents import page_for, worst
 from gapwatch.watching.routing import plan
@@ -25,15 +31,15 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
     held back may go out.
     """
     project_id, deployment_id = place.project_id, place.deployment_id
-    incidents.close_if_over(connection, project_id, deployment_id, {"resolved_by": alert_moves.SERVICE})
-    shown = [one for one in alert_moves.open_alerts(connection, project_id, deployment_id) if _counts(one)]
+    incidents.close_if_over(connection, project_id, deployment_id, {"resolved_by": alert_transitions.SERVICE})
+    shown = [one for one in alert_transitions.open_alerts(connection, project_id, deployment_id) if _counts(one)]
     if not shown:
         return
     severity = worst([one.severity for one in shown])
     incident = incidents.join_incident(connection, project_id, deployment_id, shown, severity)
     by_name = {rule.name: rule for rule in rules}
     heard = [one for one in shown if not _is_silenced(connection, place, one)]
-    now = watching.now(connection)
+    now = watch_queue.now(connection)
     if not heard:
         # Looked at again when the silence may be over.
         _hold(connection, incident, now, project_id)
@@ -53,7 +59,7 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
 
 def settle_one(connection: Connection, project_id: int, deployment_id: int, link_base: str) -> None:
     """An incident whose page was held back until now."""
-    watching.lock_deployment(connection, deployment_id)
+    watch_queue.lock_deployment(connection, deployment_id)
     rules = alert_settings.rules(connection, project_id)
     settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
 

@@ -16,10 +16,10 @@ from gapwatch.alerts.channels import alertmanager, apprise, email, pagerduty, sl
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store import addresses, outbox
-from gapwatch.store.addresses import MailAddress
-from gapwatch.store.database import Connection, Database
-from gapwatch.store.outbox import Attempt, Delivery
+from gapwatch.store.alerting import mail_addresses, outbox
+from gapwatch.store.alerting.mail_addresses import MailAddress
+from gapwatch.store.alerting.outbox import Attempt, Delivery
+from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.channels import EmailConfig, read_config
 
 log = structlog.get_logger()
@@ -104,7 +104,7 @@ class Sender:
 
     def _mail(self, connection: Connection, config: EmailConfig, delivery: Delivery) -> Attempt:
         """To the addresses that want it; or the question whether one does."""
-        known = addresses.addresses_of(connection, delivery.project_id, delivery.config)
+        known = mail_addresses.addresses_of(connection, delivery.project_id, delivery.config)
         if delivery.action == "confirm":
             wanted = delivery.content["address"]
             asked = next((one for one in known if one.address == wanted and one.confirmed_at is None), None)
@@ -116,11 +116,11 @@ class Sender:
         confirmed = [one.address for one in known if one.confirmed_at is not None]
         waiting = [address for address in config.to if address not in confirmed]
         if not confirmed:
-            return Attempt("refused", None, f"{addresses.WAITING}: {', '.join(waiting)}", 0)
+            return Attempt("refused", None, f"{mail_addresses.WAITING}: {', '.join(waiting)}", 0)
         told = config.model_copy(update={"to": confirmed})
         attempt = email.send(told, message_of(delivery), self._egress)
         if waiting:
-            attempt = replace(attempt, answer=f"{attempt.answer}; {addresses.WAITING}: {', '.join(waiting)}")
+            attempt = replace(attempt, answer=f"{attempt.answer}; {mail_addresses.WAITING}: {', '.join(waiting)}")
         return attempt
 
 

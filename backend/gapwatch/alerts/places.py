@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gapwatch.store import watching
-from gapwatch.store.database import Connection
+from gapwatch.store.alerting import watch_queue
+from gapwatch.store.core.database import Connection
 
 
 @dataclass(frozen=True)
@@ -33,5 +33,5 @@ class Place:
 
 
 def place_of(connection: Connection, project_id: int, deployment_id: int) -> Place:
-    words = watching.deployment_words(connection, project_id, deployment_id)
+    words = watch_queue.deployment_words(connection, project_id, deployment_id)
     return Place(project_id, deployment_id, **words)  # type: ignore[arg-type]

@@ -15,8 +15,13 @@ from gapwatch.alerts.incidents import settle
 from gapwatch.alerts.places import Place, place_of
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.pace import growing_steps
-from gapwatch.store import alert_moves, alert_settings, detectors, watching
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.alerting import (
+    alert_settings,
+    alert_transitions,
+    detectors,
+    watch_queue,
+)
+from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import NoDataParams, Rule
 from gapwatch.watching.series import Seen
@@ -37,7 +42,7 @@ def watch_due_episodes(database: Database, link_base: str) -> int:
     """
     done, until = 0, time.monotonic() + ROUND_S
     for episodes in growing_steps(EPISODES_AT_MOST):
-        projects = database.run(watching.projects_due)
+        projects = database.run(watch_queue.projects_due)
         count = sum(_try_step(database, project_id, episodes, link_base) for project_id in projects)
         done += count
         if not count or time.monotonic() > until:
@@ -59,17 +64,17 @@ def _try_step(database: Database, project_id: int, episodes: int, link_base: str
 
 def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], int]:
     def step(connection: Connection) -> int:
-        if not watching.try_lock_project(connection, project_id):
+        if not watch_queue.try_lock_project(connection, project_id):
             return 0
-        rows = watching.due_rows(connection, project_id, most)
+        rows = watch_queue.due_rows(connection, project_id, most)
         if not rows:
             return 0
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
-        episodes = watching.episodes_of(connection, project_id, rows)
+        episodes = watch_queue.episodes_of(connection, project_id, rows)
         for deployment_id in sorted(episodes):
-            watching.lock_deployment(connection, deployment_id)
+            watch_queue.lock_deployment(connection, deployment_id)
             _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
-        watching.finish_rows(connection, project_id, rows)
+        watch_queue.finish_rows(connection, project_id, rows)
         return len(rows)
 
     return step
@@ -85,8 +90,8 @@ def _watch_deployment(
 ) -> None:
     place = place_of(connection, project_id, deployment_id)
     mine = [rule for rule in rules if rule.match.fits({**place.words, "rule": None})]
-    progress = watching.progress(connection, project_id, deployment_id)
-    in_time, late = watching.split_late(episodes, progress)
+    progress = watch_queue.progress(connection, project_id, deployment_id)
+    in_time, late = watch_queue.split_late(episodes, progress)
     stored = detectors.load(connection, project_id, deployment_id)
     found, states = watch_episodes(
         mine,
@@ -100,16 +105,18 @@ def _watch_deployment(
     _hear_robots(connection, place, mine, episodes)
     if progress.silent and in_time:
         progress.silent = False
-        alert_moves.stop_data(connection, project_id, deployment_id, "data_again")
-    alert_moves.end_alerts_of_missing_rules(connection, project_id, deployment_id, {rule.name for rule in mine})
+        alert_transitions.stop_data(connection, project_id, deployment_id, "data_again")
+    alert_transitions.end_alerts_of_missing_rules(
+        connection, project_id, deployment_id, {rule.name for rule in mine}
+    )
     for one in found:
-        alert_moves.apply_input(
+        alert_transitions.apply_input(
             connection, project_id, deployment_id, one.rule, one.series, one.input, one.evidence
         )
     before = progress.episodes
     progress.episodes += len(in_time)
     progress.late += late
-    watching.save_progress(connection, project_id, deployment_id, progress)
+    watch_queue.save_progress(connection, project_id, deployment_id, progress)
     if in_time:
         newest = progress.newest_started_at or in_time[-1].started_at
         judge_categories(connection, place, mine, before, progress.episodes, newest)
@@ -123,7 +130,7 @@ def _remembered(connection: Connection, project_id: int, deployment_id: int) -> 
 
     def counts(policy_id: int) -> tuple[int, int]:
         if policy_id not in known:
-            known[policy_id] = watching.sim_counts(connection, project_id, deployment_id, policy_id)
+            known[policy_id] = watch_queue.sim_counts(connection, project_id, deployment_id, policy_id)
         return known[policy_id]
 
     return counts
@@ -135,7 +142,7 @@ def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], ep
         for rule in rules:
             if rule.kind == "no_data":
                 evidence = {"note": "heard again"}
-                alert_moves.apply_input(
+                alert_transitions.apply_input(
                     connection, place.project_id, place.deployment_id, rule, f"robot:{robot}", "recovery", evidence
                 )
 
@@ -143,11 +150,11 @@ def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], ep
 def _note_standing(
     connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], Stored]
 ) -> None:
-    for alert in alert_moves.open_alerts(connection, project_id, deployment_id):
+    for alert in alert_transitions.open_alerts(connection, project_id, deployment_id):
         stored = states.get((alert.rule, alert.series))
         now = None if stored is None else standing_now(stored.state, alert.evidence)
         if now is not None:
-            alert_moves.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
+            alert_transitions.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
 
 
 def watch_silence(database: Database, link_base: str) -> int:
@@ -162,10 +169,10 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
     def step(connection: Connection) -> int:
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
         silence = [(rule, rule.params) for rule in rules if isinstance(rule.params, NoDataParams)]
-        if not silence or not watching.try_lock_project(connection, project_id):
+        if not silence or not watch_queue.try_lock_project(connection, project_id):
             return 0
         shortest = min(params.after_minutes for _, params in silence)
-        now = watching.now(connection)
+        now = watch_queue.now(connection)
         found = 0
         for heard in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
             place = place_of(connection, project_id, heard.deployment_id)
@@ -176,9 +183,9 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
             ]
             if not fitting:
                 continue
-            watching.lock_deployment(connection, heard.deployment_id)
+            watch_queue.lock_deployment(connection, heard.deployment_id)
             for rule in fitting:
-                alert_moves.apply_input(
+                alert_transitions.apply_input(
                     connection,
                     project_id,
                     heard.deployment_id,
@@ -198,7 +205,7 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
 
 
 def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:
-    progress = watching.progress(connection, project_id, deployment_id)
+    progress = watch_queue.progress(connection, project_id, deployment_id)
     progress.silent = True
-    watching.save_progress(connection, project_id, deployment_id, progress)
-    alert_moves.stop_data(connection, project_id, deployment_id, "data_stopped")
+    watch_queue.save_progress(connection, project_id, deployment_id, progress)
+    alert_transitions.stop_data(connection, project_id, deployment_id, "data_stopped")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gapwatch.store.sides import Cell, CellFilter
+from gapwatch.store.read.sides import Cell, CellFilter
 
 Why = Literal["named", "pinned", "most episodes"]
 

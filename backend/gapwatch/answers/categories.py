@@ -10,9 +10,9 @@ import structlog
 from gapwatch.answers.comparison import Comparison, compare_deployment
 from gapwatch.answers.ledger import CategoryPart, answer_ledger
 from gapwatch.answers.question import Question
-from gapwatch.store import directory
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import Window
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory
+from gapwatch.store.read.sides import Window
 
 log = structlog.get_logger()
 

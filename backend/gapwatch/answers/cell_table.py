@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gapwatch.levels import MISSING
 from gapwatch.statistics.decomposition import Counts
-from gapwatch.store.sides import CellCount
+from gapwatch.store.read.sides import CellCount
 
 Key = tuple[str, ...]
 

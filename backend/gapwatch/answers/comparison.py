@@ -16,10 +16,21 @@ from gapwatch.answers.half import Half, Reading, by_source
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound
-from gapwatch.store import directory, sides
-from gapwatch.store.database import Connection
-from gapwatch.store.directory import DatedEvent, Deployment, Surroundings
-from gapwatch.store.sides import BucketCount, CellCount, CellFilter, PairRow, Scope, Window
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory, sides
+from gapwatch.store.read.directory import (
+    DatedEvent,
+    Deployment,
+    Surroundings,
+)
+from gapwatch.store.read.sides import (
+    BucketCount,
+    CellCount,
+    CellFilter,
+    PairRow,
+    Scope,
+    Window,
+)
 from gapwatch.taxonomy import Taxonomy
 
 T = TypeVar("T")

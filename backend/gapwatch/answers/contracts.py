@@ -8,7 +8,7 @@ from typing import Any
 
 from gapwatch.answers.answer import Caution, FieldDifference
 from gapwatch.statistics.contracts import ContractDiff, Difference, compare_contracts
-from gapwatch.store.sides import ContractCount
+from gapwatch.store.read.sides import ContractCount
 from gapwatch.store.tables.rollups import NO_CONTRACT
 
 # So many episodes of a side must run under its contract before a difference is evidence for each of its failures.

@@ -9,7 +9,7 @@ from datetime import datetime
 from gapwatch.answers.answer import Answer
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.drop import DropValue, SideValue, answer_drop
-from gapwatch.store.directory import Deployment
+from gapwatch.store.read.directory import Deployment
 
 QUESTIONS = ("drop", "ledger", "slices", "signals", "trend", "failures", "contract", "onset", "prediction")
 

@@ -11,7 +11,7 @@ from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.half import Half
 from gapwatch.answers.metric_drop import compare_metric, paired_reward
 from gapwatch.statistics import drops, verdicts
-from gapwatch.store.sides import PairRow
+from gapwatch.store.read.sides import PairRow
 
 FEWEST_PAIRS = 10
 # Real episodes after which Wilson's interval is no wider than ± 10 points at any rate: where to start.

@@ -10,7 +10,7 @@ from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.half import Half
 from gapwatch.statistics.slices import newcombe
-from gapwatch.store.sides import Signature
+from gapwatch.store.read.sides import Signature
 from gapwatch.taxonomy import Taxonomy
 
 MOST_GROUPS = 100

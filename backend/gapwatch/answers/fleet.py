@@ -13,10 +13,14 @@ from gapwatch.answers.question import EVERYTHING, Question
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching, tallies
 from gapwatch.statistics import drops, verdicts
 from gapwatch.statistics.rates import wilson
-from gapwatch.store import directory
-from gapwatch.store.database import Connection
-from gapwatch.store.directory import Deployment
-from gapwatch.store.sides import CellFilter, Scope, Window
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory
+from gapwatch.store.read.directory import Deployment
+from gapwatch.store.read.sides import (
+    CellFilter,
+    Scope,
+    Window,
+)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from weakref import ref
 from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.sittings import Sitting, with_sessions
 from gapwatch.statistics import drops
-from gapwatch.store import sides
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import (
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import sides
+from gapwatch.store.read.sides import (
     CellCount,
     CellFilter,
     ContractCount,

@@ -13,7 +13,7 @@ from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh
 from gapwatch.statistics.decomposition import Counts, Decomposition, decompose, part_intervals
 from gapwatch.statistics.ledger import Entry, make_ledger
 from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions
-from gapwatch.store import directory
+from gapwatch.store.read import directory
 from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
 
 MOST_LISTED = 5

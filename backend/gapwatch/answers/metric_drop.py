@@ -15,7 +15,7 @@ from gapwatch.answers.durations import restricted_means, sums_of
 from gapwatch.answers.half import Half
 from gapwatch.statistics import drops, sketches, verdicts
 from gapwatch.statistics.rates import Z_95, t_95
-from gapwatch.store.sides import PairRow
+from gapwatch.store.read.sides import PairRow
 
 Better = Literal["higher", "lower"]
 SideFound = tuple[int, float | None, Interval | None]

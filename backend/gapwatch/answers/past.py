@@ -7,9 +7,13 @@ from typing import Any
 
 from gapwatch.answers.categories import category_costs
 from gapwatch.answers.ledger import CategoryPart
-from gapwatch.store import alert_reading, alert_settings, watching
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import Window
+from gapwatch.store.alerting import (
+    alert_list,
+    alert_settings,
+    watch_queue,
+)
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read.sides import Window
 from gapwatch.watching.replay import replay_all
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen
@@ -24,23 +28,23 @@ def try_rule(connection: Connection, project_id: int, rule: Rule, days: int, now
 class _StoredPast:
     def __init__(self, connection: Connection, project_id: int) -> None:
         self._connection, self._project_id = connection, project_id
-        self._slugs = alert_reading.deployment_ids(connection, project_id)
+        self._slugs = alert_list.deployment_ids(connection, project_id)
 
     def deployments(self) -> list[tuple[int, dict[str, str | None]]]:
         found = []
         for deployment_id, slug in self._slugs.items():
-            words = watching.deployment_words(self._connection, self._project_id, deployment_id)
+            words = watch_queue.deployment_words(self._connection, self._project_id, deployment_id)
             found.append((deployment_id, {**words, "deployment": slug}))
         return found
 
     def episodes(self, deployment_id: int, since: datetime, most: int) -> list[Seen]:
-        return watching.episodes_since(self._connection, self._project_id, deployment_id, since, most)
+        return watch_queue.episodes_since(self._connection, self._project_id, deployment_id, since, most)
 
     def arrivals(self, since: datetime, most: int) -> list[Arrival]:
-        return watching.arrivals_since(self._connection, self._project_id, since, most)
+        return watch_queue.arrivals_since(self._connection, self._project_id, since, most)
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
-        return watching.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
+        return watch_queue.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
 
     def drop_rules(self) -> list[Rule]:
         rules = alert_settings.rules(self._connection, self._project_id)

@@ -12,7 +12,7 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import Fault, Invalid
 from gapwatch.filters import DropFilter, SideFilter, StatisticsFilter, TrendFilter, TrustFilter, parse_time
 from gapwatch.levels import MISSING, level_of
-from gapwatch.store.sides import CellFilter, Window
+from gapwatch.store.read.sides import CellFilter, Window
 
 Tier = Literal["hour", "day", "month"]
 EVERYTHING = CellFilter()

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gapwatch.store import sides
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import CellCount, CellFilter, Scope, Total, Window
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import sides
+from gapwatch.store.read.sides import (
+    CellCount,
+    CellFilter,
+    Scope,
+    Total,
+    Window,
+)
 
 ALL_TIME = Window(None, None)
 Tally = Total | CellCount

@@ -13,9 +13,9 @@ from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.question import Tier
 from gapwatch.errors import Fault, Invalid
 from gapwatch.statistics.rates import wilson
-from gapwatch.store import sides
-from gapwatch.store.directory import DatedEvent
-from gapwatch.store.sides import BucketCount, Window
+from gapwatch.store.read import sides
+from gapwatch.store.read.directory import DatedEvent
+from gapwatch.store.read.sides import BucketCount, Window
 
 # So many steps are still readable as a line.
 MOST_STEPS = 400

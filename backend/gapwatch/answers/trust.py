@@ -14,9 +14,9 @@ from gapwatch.answers.tallies import Tally, matching, tallies
 from gapwatch.errors import Fault, Invalid, NotFound
 from gapwatch.statistics.sketches import Moments
 from gapwatch.statistics.trust import PolicyPoint, simulator_trust
-from gapwatch.store import directory, sides
-from gapwatch.store.database import Connection
-from gapwatch.store.sides import Scope
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory, sides
+from gapwatch.store.read.sides import Scope
 
 # For metrics other than success each policy is read by itself; so many, the most tried first.
 MOST_POLICIES = 20

@@ -22,7 +22,7 @@ from gapwatch.statistics.evidence import (
 )
 from gapwatch.statistics.labelling import even_out
 from gapwatch.statistics.sketches import Sketch, bin_index
-from gapwatch.store.sides import FailedRows, Signature
+from gapwatch.store.read.sides import FailedRows, Signature
 from gapwatch.taxonomy import Taxonomy
 
 Suspects = Collection[tuple[str, Level]]

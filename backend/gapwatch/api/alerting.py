@@ -18,8 +18,8 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store import alert_reading, alerting
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.alerting import alert_actions, alert_list
+from gapwatch.store.core.database import Connection, Database
 
 LARGEST_PAGE = 200
 AlertId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -58,7 +58,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         """Newest first. Alerts of one deployment that are open together have one `incident`, and one page."""
         states: list[str] = OPEN if query.state == "open" else [] if query.state is None else [query.state]
         with database.transaction() as connection:
-            found = alert_reading.alerts_page(
+            found = alert_list.alerts_page(
                 connection,
                 holder.project_id,
                 states=states,
@@ -82,7 +82,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
     def list_deliveries(query: Annotated[DeliveryQuery, Query()], holder: KeyHolder = reader) -> Any:
         """The log of the outbox, newest first, each delivery with every attempt and what the other side said."""
         with database.transaction() as connection:
-            found = alert_reading.deliveries_page(
+            found = alert_list.deliveries_page(
                 connection,
                 holder.project_id,
                 incident=query.incident,
@@ -121,7 +121,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
         return act(
             holder,
             alert_id,
-            lambda connection, actor: alerting.acknowledge(
+            lambda connection, actor: alert_actions.acknowledge(
                 connection, holder.project_id, alert_id, actor, comment
             ),
         )
@@ -137,7 +137,9 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
         return act(
             holder,
             alert_id,
-            lambda connection, actor: alerting.resolve(connection, holder.project_id, alert_id, actor, comment),
+            lambda connection, actor: alert_actions.resolve(
+                connection, holder.project_id, alert_id, actor, comment
+            ),
         )
 
     @router.post("/alerts/{alert_id}/comment", summary="Comment on an alert", responses=problems(*WRITE, 404))
@@ -150,7 +152,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
         return act(
             holder,
             alert_id,
-            lambda connection, actor: alerting.comment_on(
+            lambda connection, actor: alert_actions.comment_on(
                 connection, holder.project_id, alert_id, actor, said.comment
             ),
         )
@@ -165,13 +167,15 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
 
         def put(connection: Connection, actor: str) -> bool:
             minutes = timedelta(minutes=wanted.minutes)
-            return alerting.silence_alert(connection, holder.project_id, alert_id, actor, wanted.reason, minutes)
+            return alert_actions.silence_alert(
+                connection, holder.project_id, alert_id, actor, wanted.reason, minutes
+            )
 
         return act(holder, alert_id, put)
 
 
 def _found(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any]:
-    found = alert_reading.find_alert(connection, project_id, alert_id)
+    found = alert_list.find_alert(connection, project_id, alert_id)
     if found is None:
         raise _no_such_alert()
     return found

@@ -14,10 +14,10 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import Fault, Invalid, NotFound
 from gapwatch.filters import Name
 from gapwatch.keyring import Keyring
-from gapwatch.store import directory
-from gapwatch.store.baselines import pin_baseline
-from gapwatch.store.database import Connection, Database
-from gapwatch.store.directory import Deployment
+from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.people.baselines import pin_baseline
+from gapwatch.store.read import directory
+from gapwatch.store.read.directory import Deployment
 
 
 class Pinned(BaseModel):

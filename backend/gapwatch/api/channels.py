@@ -18,8 +18,12 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store import addresses, alert_reading, alert_settings
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.alerting import (
+    alert_list,
+    alert_settings,
+    mail_addresses,
+)
+from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.channels import CONFIGS, split_secrets
 from gapwatch.watching.content import test_content
 
@@ -123,8 +127,8 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
             if not found:
                 raise NotFound("There is no channel with this id.")
             content, config = test_content(found[0].name), found[0].config
-            deliveries = addresses.try_channel(connection, holder.project_id, channel_id, config, content)
-            known = addresses.addresses_of(connection, holder.project_id, config)
+            deliveries = mail_addresses.try_channel(connection, holder.project_id, channel_id, config, content)
+            known = mail_addresses.addresses_of(connection, holder.project_id, config)
         waiting = [one.address for one in known if one.confirmed_at is None]
         sent = "test" if len(waiting) < len(known) or not known else "confirmation"
         told: dict[str, Any] = {"sent": sent, "waiting_for_confirmation": waiting}
@@ -136,7 +140,7 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
         until = time.monotonic() + TEST_WITHIN_S
         while time.monotonic() < until:
             with database.transaction() as connection:
-                attempt = alert_reading.attempt_of(connection, holder.project_id, deliveries[0])
+                attempt = alert_list.attempt_of(connection, holder.project_id, deliveries[0])
             if attempt is not None:
                 return JSONResponse(as_json({**told, "delivery": deliveries[0], **attempt}))
             time.sleep(0.1)
@@ -161,6 +165,6 @@ def _channel(connection: Connection, project_id: int, one: alert_settings.Channe
                 "asked_at": as_json(known.asked_at),
                 "confirmed_at": as_json(known.confirmed_at),
             }
-            for known in addresses.addresses_of(connection, project_id, one.config)
+            for known in mail_addresses.addresses_of(connection, project_id, one.config)
         ]
     return told

@@ -30,7 +30,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, Name, StatisticsFilter, TrendFilter
 from gapwatch.keyring import Keyring
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 LARGEST_PAGE = 1000
 REFUSALS = (401, 403, 404, 422, 503)

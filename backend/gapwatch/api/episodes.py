@@ -17,8 +17,8 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import EpisodeFilter
 from gapwatch.keyring import Keyring
-from gapwatch.store import episodes
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.read import episodes
 
 LARGEST_PAGE = 1000
 

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from gapwatch.filters import EpisodeFilter
-from gapwatch.store import episodes
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.read import episodes
 
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",

@@ -12,9 +12,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gapwatch.errors import GapwatchError
-from gapwatch.store import heartbeats, outbox, watching, work
-from gapwatch.store.database import Database
-from gapwatch.store.schema_version import is_current
+from gapwatch.store.alerting import outbox, watch_queue
+from gapwatch.store.core import heartbeats
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.schema_version import is_current
+from gapwatch.store.fold import work
 
 # Workers give a sign of life every two seconds.
 WORKER_SILENT_AFTER_S = 20.0
@@ -45,7 +47,7 @@ class HealthRoutes:
             with self._database.transaction() as connection:
                 backlog = work.backlog(connection)
                 silent_s = heartbeats.seconds_since(connection, "worker")
-                unwatched_s, unsent = watching.oldest_due_s(connection), outbox.outbox_state(connection)
+                unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_state(connection)
             migrated = is_current(self._database)
         except GapwatchError as error:
             return {"database": {"ok": False, "why": error.detail}, "disk": disk}

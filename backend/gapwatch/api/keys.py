@@ -14,8 +14,8 @@ from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
-from gapwatch.store import access
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.people import access
 
 
 class NewKey(BaseModel):

@@ -8,8 +8,10 @@ from fastapi.responses import PlainTextResponse
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
-from gapwatch.store import heartbeats, outbox, watching, work
-from gapwatch.store.database import Database
+from gapwatch.store.alerting import outbox, watch_queue
+from gapwatch.store.core import heartbeats
+from gapwatch.store.core.database import Database
+from gapwatch.store.fold import work
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -30,7 +32,7 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
         with database.transaction() as connection:
             backlog = work.backlog(connection)
             silent_s = heartbeats.seconds_since(connection, "worker")
-            unwatched_s, unsent = watching.oldest_due_s(connection), outbox.outbox_state(connection)
+            unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_state(connection)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),

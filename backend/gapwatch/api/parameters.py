@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from starlette.requests import Request
 
 from gapwatch.errors import Fault, Invalid
-from gapwatch.store.episodes import Place
+from gapwatch.store.read.episodes import Place
 
 # The filters that may stand several times in one query.
 REPEATABLE = {"robot", "site", "simulator", "stage", "condition", "signal"}

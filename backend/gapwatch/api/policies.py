@@ -21,7 +21,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, Name, StatisticsFilter
 from gapwatch.keyring import Keyring
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 REFUSALS = (401, 403, 404, 422, 503)
 VERSION = "Version of the policy; else the newest that has run on a robot."

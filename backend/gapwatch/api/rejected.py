@@ -13,8 +13,8 @@ from gapwatch.api import examples
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
-from gapwatch.store.database import Database
-from gapwatch.store.rejected import rejected_page
+from gapwatch.store.core.database import Database
+from gapwatch.store.write.quarantine import rejected_page
 
 LARGEST_PAGE = 200
 

@@ -17,8 +17,9 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import parse_time
 from gapwatch.keyring import Keyring
-from gapwatch.store import alert_settings, directory, events
-from gapwatch.store.database import Database
+from gapwatch.store.alerting import alert_settings, events
+from gapwatch.store.core.database import Database
+from gapwatch.store.read import directory
 
 LARGEST_PAGE = 200
 LONGEST = timedelta(days=732)

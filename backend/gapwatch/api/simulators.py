@@ -16,7 +16,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import TrustFilter
 from gapwatch.keyring import Keyring
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 
 def simulator_routes(database: Database, keyring: Keyring) -> APIRouter:

@@ -22,8 +22,9 @@ from gapwatch.demo.history import tell, tell_now
 from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
-from gapwatch.store import access, fleet
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.people import access
+from gapwatch.store.read import fleet
 
 PROJECT = "demo"
 EMAIL = "demo@example.com"

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store.accept import Acceptor, Status
-from gapwatch.store.arrivals import Arrival
+from gapwatch.store.write.accept import Acceptor, Status
+from gapwatch.store.write.arrivals import Arrival
 
 LARGEST_GROUP = 500
 MOST_WAITING = 20_000

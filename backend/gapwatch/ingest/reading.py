@@ -22,8 +22,8 @@ from gapwatch.ingest.checks import EARLIEST, FARTHEST_AHEAD, RecordRules, Refuse
 from gapwatch.ingest.clocks import SenderClock
 from gapwatch.ingest.normalise import normalise_text
 from gapwatch.record import LARGEST_RECORD_BYTES, EpisodeRecord
-from gapwatch.store.arrivals import Arrival, make_arrivals
-from gapwatch.store.places import Places
+from gapwatch.store.write.arrivals import Arrival, make_arrivals
+from gapwatch.store.write.places import Places
 
 # Other requests get their turn after so many records.
 AT_A_TIME = 500

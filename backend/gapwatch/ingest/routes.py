@@ -27,7 +27,11 @@ from gapwatch.ingest.rates import Buckets, Lanes
 from gapwatch.ingest.reading import MOST_KEPT, Read, Reader
 from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
-from gapwatch.store.accept import Acceptor, Rejection, Status
+from gapwatch.store.write.accept import (
+    Acceptor,
+    Rejection,
+    Status,
+)
 
 # Of a refused record so much is kept: enough to find the typo, not enough to fill a disk.
 LARGEST_QUARANTINED_BYTES = 64 * 1024

@@ -14,7 +14,7 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.joining import is_slug
 from gapwatch.pages.links import Links
 from gapwatch.pages.signin import SignIn
-from gapwatch.store import access
+from gapwatch.store.people import access
 
 
 @dataclass(frozen=True)

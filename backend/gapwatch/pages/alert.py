@@ -16,9 +16,13 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import alert_reading, alerting, timeline
-from gapwatch.store.sides import Window
-from gapwatch.store.timeline import EventRow
+from gapwatch.store.alerting import (
+    alert_actions,
+    alert_list,
+    timeline,
+)
+from gapwatch.store.alerting.timeline import EventRow
+from gapwatch.store.read.sides import Window
 from gapwatch.watching.content import sentence
 
 LONGEST_COMMENT = 2000
@@ -99,16 +103,16 @@ class Alert:
         place = (visit.transaction, visit.project_id, alert_id, actor)
         what = visit.form.one("act")
         if what == "acknowledge":
-            alerting.acknowledge(*place, comment)
+            alert_actions.acknowledge(*place, comment)
         elif what == "resolve":
-            alerting.resolve(*place, comment)
+            alert_actions.resolve(*place, comment)
             if comment and visit.form.one("mitigation"):
                 self._record(visit, found["deployment"], comment)
         elif what == "comment" and comment:
-            alerting.comment_on(*place, comment)
+            alert_actions.comment_on(*place, comment)
         elif what == "silence" and comment and visit.form.one("for") in LASTING:
             lasting = timedelta(minutes=LASTING[visit.form.one("for")])
-            alerting.silence_alert(*place, comment.splitlines()[0], lasting)
+            alert_actions.silence_alert(*place, comment.splitlines()[0], lasting)
         else:
             raise NotFound("Say what to do, and why.")
         self._nudge("send")
@@ -133,7 +137,7 @@ class Alert:
         text = visit.path("alert_id")
         found = None
         if text.isascii() and text.isdecimal() and len(text) < 10:  # noqa: PLR2004 - fits an integer
-            found = alert_reading.find_alert(visit.transaction, visit.project_id, int(text))
+            found = alert_list.find_alert(visit.transaction, visit.project_id, int(text))
         if found is None:
             raise NotFound("There is no alert with this id.")
         return found

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import alert_reading, fleet
+from gapwatch.store.alerting import alert_list
+from gapwatch.store.read import fleet
 from gapwatch.watching.content import Reason, phrase
 
 PAGE = 50
@@ -62,7 +63,7 @@ def show_alerts(visit: Visit) -> View:
     states: list[str] = OPEN if wanted.state is None else [] if wanted.state == "all" else [wanted.state]
     before = visit.request.query_params.get("after", "")
     before_id = int(before) if before.isascii() and before.isdecimal() and len(before) < 10 else None  # noqa: PLR2004
-    found = alert_reading.alerts_page(
+    found = alert_list.alerts_page(
         visit.transaction,
         visit.project_id,
         states=states,
@@ -124,7 +125,7 @@ def reason_of(row: dict[str, Any]) -> Reason:
 
 def open_alerts(visit: Visit, deployment: str | None = None) -> list[AlertEntry]:
     """The open alerts of the project or of one deployment, most urgent first; rules on trial are left out."""
-    rows = alert_reading.alerts_page(
+    rows = alert_list.alerts_page(
         visit.transaction,
         visit.project_id,
         states=OPEN,

@@ -19,7 +19,7 @@ from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.statistics.drops import Side, rate_drop
 from gapwatch.statistics.sequential import EProcess, add_block
-from gapwatch.store import directory, fleet
+from gapwatch.store.read import directory, fleet
 
 MOST_SUBJECTS = 6
 # An e-value of 20 is reached by chance at most once in 20 comparisons, however often one looks.

@@ -12,7 +12,8 @@ from gapwatch.access.tokens import address_of_token, is_address_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
-from gapwatch.store import access, addresses
+from gapwatch.store.alerting import mail_addresses
+from gapwatch.store.people import access
 
 OVER = (
     "This link is over, was replaced by a newer one, or was never made. "
@@ -44,12 +45,12 @@ class Confirming:
         with self._door.database.transaction() as transaction:
             found = self._asked(transaction, token)
             if found.confirmed_at is None:
-                addresses.confirm(transaction, found)
+                mail_addresses.confirm(transaction, found)
         return self._page(token, found, is_confirmed=True)
 
-    def _asked(self, transaction: access.Transaction, token: str) -> addresses.MailAddress:
+    def _asked(self, transaction: access.Transaction, token: str) -> mail_addresses.MailAddress:
         place = address_of_token(token)
-        found = None if place is None else addresses.find_address(transaction, *place)
+        found = None if place is None else mail_addresses.find_address(transaction, *place)
         now = datetime.now(UTC)
         if (
             found is None
@@ -59,6 +60,6 @@ class Confirming:
             raise NotFound(OVER)
         return found
 
-    def _page(self, token: str, found: addresses.MailAddress, *, is_confirmed: bool) -> Response:
+    def _page(self, token: str, found: mail_addresses.MailAddress, *, is_confirmed: bool) -> Response:
         page = ConfirmPage(token, found.address, found.project, is_confirmed)
         return self._door.pages.render("confirm_address.html", page=page)

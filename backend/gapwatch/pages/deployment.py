@@ -27,9 +27,9 @@ from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggest
 from gapwatch.pages.report import Report, report_headers, unlinked
 from gapwatch.pages.static import Assets
 from gapwatch.pages.tables import csv_answer, deployment_table
-from gapwatch.store import timeline
-from gapwatch.store.directory import DatedEvent
-from gapwatch.store.timeline import EVENT_KINDS, MOST_EVENTS
+from gapwatch.store.alerting import timeline
+from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
+from gapwatch.store.read.directory import DatedEvent
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")

@@ -22,8 +22,9 @@ from gapwatch.pages.frame import Frame, View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
-from gapwatch.store import access, live
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
+from gapwatch.store.fold import project_changes
+from gapwatch.store.people import access
 
 SAFE_METHODS = {"GET", "HEAD"}
 SESSION_LASTS_S = 90 * 86400
@@ -127,7 +128,7 @@ class Door:
                     f"This needs the role {needed}; yours in {project.slug} is {project.role}. "
                     "An admin of the project can change that under Settings, Members."
                 )
-            state = live.project_state(transaction, project.project_id)
+            state = project_changes.project_state(transaction, project.project_id)
             frame = Frame(
                 email=person.email,
                 csrf=person.csrf_token,

@@ -16,8 +16,9 @@ from gapwatch.pages.evidence import Alike, Held, SignalRank, held_against, in_wo
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.record import LONGEST_NOTE
-from gapwatch.store import episodes, labels, neighbours
-from gapwatch.store.episodes import Place
+from gapwatch.store.read import episodes, related_episodes
+from gapwatch.store.read.episodes import Place
+from gapwatch.store.write import labels
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED
 
 
@@ -68,8 +69,8 @@ class Episode:
         asked = read_filter(visit.request, ListFilter)
         links = visit.frame.links
         held = held_against(visit.transaction, visit.project_id, record)
-        pairs = neighbours.paired_episodes(visit.transaction, visit.project_id, record)
-        changes = neighbours.changes_of(visit.transaction, visit.project_id, record["id"])
+        pairs = related_episodes.paired_episodes(visit.transaction, visit.project_id, record)
+        changes = related_episodes.changes_of(visit.transaction, visit.project_id, record["id"])
         page = EpisodePage(
             record=record,
             title=_title(record),

@@ -19,7 +19,7 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.marks import read_mark, write_mark
 from gapwatch.statistics.attribution import FailedEpisode, attribute
-from gapwatch.store import episodes, fleet
+from gapwatch.store.read import episodes, fleet
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
 PAGE = 50

@@ -19,8 +19,8 @@ from gapwatch.pages.words import count
 from gapwatch.statistics import sketches
 from gapwatch.statistics.attribution import Attribution, FailedEpisode, attribute
 from gapwatch.statistics.evidence import CONTRACT_SIGNAL
-from gapwatch.store import directory
-from gapwatch.store.access import Transaction
+from gapwatch.store.people.access import Transaction
+from gapwatch.store.read import directory
 from gapwatch.taxonomy import Taxonomy
 
 

@@ -18,7 +18,7 @@ from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.leading import Leading, leading_categories
 from gapwatch.pages.sparklines import Spark, sparkline
-from gapwatch.store import directory, fleet
+from gapwatch.store.read import directory, fleet
 from gapwatch.taxonomy import Taxonomy
 
 MOST_DEPLOYMENTS = 5000

@@ -10,7 +10,11 @@ from starlette.requests import Request
 from gapwatch.access.roles import Role, allows
 from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
-from gapwatch.store.access import Membership, SignedIn, Transaction
+from gapwatch.store.people.access import (
+    Membership,
+    SignedIn,
+    Transaction,
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
 from gapwatch.pages.signin import SignIn
-from gapwatch.store import access, people
+from gapwatch.store.people import access, members
 
 FIRST_PROJECT = "main"
 _ADDRESS = re.compile(r"[^@\s]{1,128}@[^@\s]{1,127}")
@@ -79,12 +79,12 @@ class Joining:
             page = SetUpPage(token, problem, email, project)
             return self._door.pages.render("set_up.html", 422, page=page)
         with self._door.database.transaction() as transaction:
-            people.lock_first_user(transaction)
+            members.lock_first_user(transaction)
             if access.has_users(transaction):
                 raise NotFound(OVER)
             access.ensure_project(transaction, project)
             user_id = access.put_user(transaction, email, hashed)
-            for project_id, _slug in people.all_projects(transaction):
+            for project_id, _slug in members.all_projects(transaction):
                 access.put_member(transaction, project_id, user_id, "admin")
                 access.audit(transaction, project_id, email, "member.set-up", f"user/{user_id}", role="admin")
             return self._door.open_session(transaction, user_id, "/")
@@ -111,7 +111,7 @@ class Joining:
             page = InvitationPage(**{**vars(page), "problem": problem})
             return self._door.pages.render("invitation.html", status, page=page)
         with self._door.database.transaction() as transaction:
-            invitation = people.find_invitation(transaction, hash_token(token))
+            invitation = members.find_invitation(transaction, hash_token(token))
             if invitation is None:
                 raise NotFound(OVER)
             if user_id is None:
@@ -119,7 +119,7 @@ class Joining:
                 if access.find_user(transaction, invitation.email) is not None:
                     raise NotFound(OVER)
                 user_id = access.put_user(transaction, invitation.email, hashed)
-            people.use_invitation(transaction, invitation)
+            members.use_invitation(transaction, invitation)
             access.put_member(transaction, invitation.project_id, user_id, invitation.role)
             access.audit(
                 transaction,
@@ -149,7 +149,7 @@ def _hashed(email: str, password: str) -> tuple[str, str]:
 
 
 def _invitation_page(transaction: access.Transaction, token: str) -> InvitationPage:
-    invitation = people.find_invitation(transaction, hash_token(token)) if token else None
+    invitation = members.find_invitation(transaction, hash_token(token)) if token else None
     if invitation is None:
         raise NotFound(OVER)
     known = access.find_user(transaction, invitation.email) is not None

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gapwatch.answers.fleet import FleetRow
-from gapwatch.store import fleet
-from gapwatch.store.database import Connection
-from gapwatch.store.directory import Deployment
-from gapwatch.store.fleet import FailureWords
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import fleet
+from gapwatch.store.read.directory import Deployment
+from gapwatch.store.read.fleet import FailureWords
 from gapwatch.taxonomy import Taxonomy
 
 # Less of the drop than this does not lead it.

@@ -7,7 +7,7 @@ import binascii
 from datetime import UTC, datetime, timedelta
 
 from gapwatch.errors import NotFound
-from gapwatch.store.episodes import Place
+from gapwatch.store.read.episodes import Place
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

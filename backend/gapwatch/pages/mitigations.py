@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from gapwatch.answers.ledger import LedgerAnswer
 from gapwatch.answers.trend import Step
 from gapwatch.statistics.slices import newcombe
-from gapwatch.store.directory import DatedEvent
+from gapwatch.store.read.directory import DatedEvent
 from gapwatch.taxonomy import BY_ID
 
 # Long enough for some episodes, short enough that little else changed.

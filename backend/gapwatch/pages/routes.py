@@ -38,7 +38,7 @@ from gapwatch.pages.signin import SignIn
 from gapwatch.pages.templates import Pages
 from gapwatch.pages.trust import show_trust
 from gapwatch.settings import Settings
-from gapwatch.store.database import Database
+from gapwatch.store.core.database import Database
 
 Who = Literal["anybody", "person"] | Role
 

@@ -18,7 +18,7 @@ from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import Visit
 from gapwatch.pages.links import local_path
-from gapwatch.store import access, people
+from gapwatch.store.people import access, members
 
 # Failures within 15 minutes.
 MOST_OF_AN_ACCOUNT = 10
@@ -74,7 +74,7 @@ class SignIn:
         account, place = _subject("account", email.lower()), _subject("address", address)
         with self._door.database.transaction() as transaction:
             # Both are counted, and in one order, whatever the first says.
-            failures = people.count_attempt(transaction, account), people.count_attempt(transaction, place)
+            failures = members.count_attempt(transaction, account), members.count_attempt(transaction, place)
             found = access.find_user(transaction, email)
         if failures[0] > MOST_OF_AN_ACCOUNT or failures[1] > MOST_OF_AN_ADDRESS:
             return None, 429
@@ -88,8 +88,8 @@ class SignIn:
         if not right or found is None:
             return None, 401
         with self._door.database.transaction() as transaction:
-            people.forgive_attempt(transaction, account, all_of_them=True)
-            people.forgive_attempt(transaction, place, all_of_them=False)
+            members.forgive_attempt(transaction, account, all_of_them=True)
+            members.forgive_attempt(transaction, place, all_of_them=False)
         return found[0], 200
 
     def sign_out(self, visit: Visit) -> Response:

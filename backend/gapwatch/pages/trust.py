@@ -12,7 +12,7 @@ from gapwatch.filters import DropFilter, Name, TrustFilter
 from gapwatch.pages.figures.trust import trust_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import directory
+from gapwatch.store.read import directory
 
 MOST_VERSIONS = 6
 QUESTIONED = ("condition", "robot", "site", "stage", "since", "until", "metric")

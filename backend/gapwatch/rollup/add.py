@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gapwatch.rollup.pooling import pool_new, pool_stored
-from gapwatch.store import cells, rollups
-from gapwatch.store.database import Connection
+from gapwatch.store.core.database import Connection
+from gapwatch.store.fold import cells, rollups
 from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.sums import Measured
 from gapwatch.tally.tiers import count_rows, value_rows

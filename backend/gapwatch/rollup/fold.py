@@ -11,8 +11,12 @@ import structlog
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.pace import growing_steps
 from gapwatch.rollup.add import add_episodes
-from gapwatch.store import folding, live, work
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.fold import (
+    episode_rows,
+    project_changes,
+    work,
+)
 from gapwatch.tally.sums import DAY_S
 
 log = structlog.get_logger()
@@ -51,7 +55,7 @@ def _fold_step(episodes: int, connection: Connection) -> int:
 
 
 def _claim(connection: Connection, most: int, episodes: int) -> list[work.Claim]:
-    projects = folding.lock_projects(connection, "fold")
+    projects = episode_rows.lock_projects(connection, "fold")
     return work.claim(connection, "fold", projects, most, episodes) if projects else []
 
 
@@ -61,11 +65,11 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
     for claim in claims:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
-        for part in _parts(folding.claimed_rows(connection, project_id, mine)):
-            add_episodes(connection, project_id, folding.episodes_in(connection, project_id, part))
+        for part in _parts(episode_rows.claimed_rows(connection, project_id, mine)):
+            add_episodes(connection, project_id, episode_rows.episodes_in(connection, project_id, part))
     if claims:
         work.finish(connection, claims)
-        live.count_folds(connection, by_project)
+        project_changes.count_folds(connection, by_project)
 
 
 def _parts(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:

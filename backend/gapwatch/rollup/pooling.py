@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from gapwatch.store import cells
-from gapwatch.store.database import Connection
+from gapwatch.store.core.database import Connection
+from gapwatch.store.fold import cells
 from gapwatch.tally.sums import CellContent, Sums, without
 
 # A condition with more levels than this tells episodes apart instead of describing them; and a policy version with

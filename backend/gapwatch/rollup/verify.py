@@ -8,8 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gapwatch.store import folding, stored_rollups, work
-from gapwatch.store.database import Connection, Database
+from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.fold import (
+    episode_rows,
+    stored_rollups,
+    work,
+)
 from gapwatch.tally.sums import Sums
 from gapwatch.tally.tiers import count_rows, value_rows
 from gapwatch.tally.values import pack_values
@@ -54,10 +58,10 @@ def verify_project(database: Database, project_id: int, slug: str) -> Verified:
 def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
     """What the rollups must hold: every standing episode, less what is still due."""
     expected, episodes = Sums(), 0
-    for rows in folding.standing_rows(connection, project_id):
+    for rows in episode_rows.standing_rows(connection, project_id):
         episodes += len(rows)
-        expected.add(folding.episodes_in(connection, project_id, rows).sums())
+        expected.add(episode_rows.episodes_in(connection, project_id, rows).sums())
     for claim in work.waiting(connection, project_id, "fold"):
-        rows = folding.claimed_rows(connection, project_id, [claim])
-        expected.add(folding.episodes_in(connection, project_id, rows).sums(), -1)
+        rows = episode_rows.claimed_rows(connection, project_id, [claim])
+        expected.add(episode_rows.episodes_in(connection, project_id, rows).sums(), -1)
     return expected, episodes

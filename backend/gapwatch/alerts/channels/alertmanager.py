@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import AlertmanagerConfig
 from gapwatch.watching.incidents import SEVERITIES
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import SHOWN_ANSWER, Egress, Refused
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import AppriseConfig
 
 # These talk to the machine itself and not to anybody on it.

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from gapwatch.access.tokens import ADDRESS_LASTS
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, Refused
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import EmailConfig
 
 OK, PERMANENT = 250, 500

@@ -7,7 +7,7 @@ from typing import Any
 
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import PagerDutyConfig
 
 LARGEST_EVENT = 500_000

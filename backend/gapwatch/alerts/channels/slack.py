@@ -6,7 +6,7 @@ import json
 
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import SlackConfig
 from gapwatch.watching.content import cut
 

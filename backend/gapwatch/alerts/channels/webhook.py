@@ -12,7 +12,7 @@ import json
 
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
-from gapwatch.store.outbox import Attempt
+from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import WebhookConfig
 
 

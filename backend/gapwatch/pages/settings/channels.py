@@ -13,7 +13,11 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.sealing import Sealer
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import addresses, alert_reading, alert_settings
+from gapwatch.store.alerting import (
+    alert_list,
+    alert_settings,
+    mail_addresses,
+)
 from gapwatch.watching.channels import CONFIGS, SECRET, Kind, split_secrets
 from gapwatch.watching.content import test_content
 from gapwatch.watching.routing import Routing
@@ -127,7 +131,7 @@ class Channels:
         if not found:
             raise NotFound("There is no such channel.")
         content = test_content(found[0].name)
-        addresses.try_channel(visit.transaction, visit.project_id, number, found[0].config, content)
+        mail_addresses.try_channel(visit.transaction, visit.project_id, number, found[0].config, content)
         self._nudge("send")
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
 
@@ -141,7 +145,7 @@ class Channels:
         found = alert_settings.channels(visit.transaction, visit.project_id)
         page = ChannelsPage(
             channels=[
-                _entry(one, addresses.addresses_of(visit.transaction, visit.project_id, one.config))
+                _entry(one, mail_addresses.addresses_of(visit.transaction, visit.project_id, one.config))
                 for one in found
                 if one.enabled
             ],
@@ -149,7 +153,7 @@ class Channels:
             kind=kind,
             fields=_fields(kind),
             severities=get_args(Severity),
-            deliveries=alert_reading.deliveries_page(
+            deliveries=alert_list.deliveries_page(
                 visit.transaction,
                 visit.project_id,
                 incident=None,
@@ -163,7 +167,7 @@ class Channels:
         return View("settings_channels.html", page, 422 if problem else 200)
 
 
-def _entry(one: alert_settings.Channel, known: list[addresses.MailAddress]) -> ChannelEntry:
+def _entry(one: alert_settings.Channel, known: list[mail_addresses.MailAddress]) -> ChannelEntry:
     waiting = [address.address for address in known if address.confirmed_at is None]
     return ChannelEntry(
         one.id,

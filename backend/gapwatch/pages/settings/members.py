@@ -12,7 +12,7 @@ from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.joining import is_address
-from gapwatch.store import access, people
+from gapwatch.store.people import access, members
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Members:
         if not is_address(email) or role not in ROLES:
             return self._view(visit, problem="Give an e-mail address and a role.")
         token = new_token()
-        number = people.invite(
+        number = members.invite(
             visit.transaction,
             visit.project_id,
             email=email,
@@ -80,7 +80,7 @@ class Members:
         wanted = None if role == "none" else role
         if wanted is not None and wanted not in ROLES:
             return self._view(visit, problem="There is no such role.")
-        outcome = people.change_role(visit.transaction, visit.project_id, user_id, wanted)
+        outcome = members.change_role(visit.transaction, visit.project_id, user_id, wanted)
         if outcome == "last admin":
             return self._view(visit, problem="The project needs an admin: make somebody else one first.")
         if outcome == "absent":
@@ -92,7 +92,7 @@ class Members:
 
     def withdraw(self, visit: Visit) -> Response:
         number = visit.form.number("invitation")
-        if not people.withdraw_invitation(visit.transaction, visit.project_id, number):
+        if not members.withdraw_invitation(visit.transaction, visit.project_id, number):
             raise NotFound("There is no such invitation.")
         access.audit(
             visit.transaction, visit.project_id, visit.actor, "invitation.withdrawn", f"invitation/{number}"
@@ -103,11 +103,11 @@ class Members:
         page = MembersPage(
             members=[
                 MemberEntry(one.user_id, one.email, one.role)
-                for one in people.members(visit.transaction, visit.project_id)
+                for one in members.members(visit.transaction, visit.project_id)
             ],
             invitations=[
                 InvitationEntry(one.id, one.email, one.role, one.invited_by, one.expires_at)
-                for one in people.open_invitations(visit.transaction, visit.project_id)
+                for one in members.open_invitations(visit.transaction, visit.project_id)
             ],
             roles=WHAT_ROLES_DO,
             link=link,

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.rejected import MOST_RECORDS, OLDEST_DAYS, rejected_page
+from gapwatch.store.write.quarantine import (
+    MOST_RECORDS,
+    OLDEST_DAYS,
+    rejected_page,
+)
 
 PAGE = 50
 LONGEST_SHOWN = 4000

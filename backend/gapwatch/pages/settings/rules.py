@@ -14,7 +14,7 @@ from gapwatch.answers.past import try_rule
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import alert_settings, detectors
+from gapwatch.store.alerting import alert_settings, detectors
 from gapwatch.watching.match import Match
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
 

@@ -8,7 +8,8 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store import options, vocabulary
+from gapwatch.store.people import project_options
+from gapwatch.store.read import vocabulary
 from gapwatch.taxonomy import CATEGORIES, KINDS, Kind, Taxonomy
 
 LONGEST_WORD = 128
@@ -57,7 +58,7 @@ def change_taxonomy(visit: Visit) -> View | Response:
         words[word] = None if to == NOTHING else to
     if len(words) > MOST_WORDS:
         return View("settings_taxonomy.html", _page(visit, f"At most {MOST_WORDS} words of a kind."), 422)
-    options.set_option(visit.transaction, visit.project_id, "taxonomy", {**own, kind: words}, visit.actor)
+    project_options.set_option(visit.transaction, visit.project_id, "taxonomy", {**own, kind: words}, visit.actor)
     return RedirectResponse(visit.frame.links.to("settings", "taxonomy"), 303)
 
 

@@ -1,0 +1,1 @@
+"""Rules, alerts, incidents, deliveries and the queue of the watch."""

@@ -1,0 +1,293 @@
+"""SQL of what people set: rules, channels, silences and events. Secrets of channels are never read back here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from gapwatch.store.alerting import mail_addresses
+from gapwatch.store.alerting.outbox import REACHABLE
+from gapwatch.store.people.access import audit
+from gapwatch.watching.match import Match
+from gapwatch.watching.routing import Routing, Target
+from gapwatch.watching.rules import Rule, read_params, rules_in_force
+
+
+def own_rules(connection: Connection, project_id: int) -> list[Rule]:
+    rows = connection.execute(
+        text("""
+        SELECT name, kind, params, match, severity, channel_ids, dry_run, disabled_at IS NULL AS enabled
+        FROM rules WHERE project_id = :p ORDER BY name
+        """),
+        {"p": project_id},
+    )
+    return [
+        Rule(
+            row.name,
+            row.kind,
+            read_params(row.kind, row.params),
+            row.severity,
+            Match.model_validate(row.match),
+            tuple(row.channel_ids),
+            row.dry_run,
+            row.enabled,
+        )
+        for row in rows
+    ]
+
+
+def rules(connection: Connection, project_id: int) -> list[Rule]:
+    """Every rule of a project, the default ones among them, also those that are switched off."""
+    return rules_in_force(own_rules(connection, project_id))
+
+
+def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) -> bool:
+    """Make a rule or replace the one of its name; whether it is new."""
+    made = connection.execute(
+        text("""
+        INSERT INTO rules (project_id, name, kind, params, match, severity, channel_ids, dry_run, disabled_at)
+        VALUES (:p, :name, :kind, CAST(:params AS jsonb), CAST(:match AS jsonb), :severity, :channels, :dry_run,
+                CASE WHEN :enabled THEN NULL ELSE now() END)
+        ON CONFLICT (project_id, name) DO UPDATE SET kind = excluded.kind, params = excluded.params,
+            match = excluded.match, severity = excluded.severity, channel_ids = excluded.channel_ids,
+            dry_run = excluded.dry_run, disabled_at = excluded.disabled_at
+        RETURNING xmax = 0
+        """),
+        {
+            "p": project_id,
+            "name": rule.name,
+            "kind": rule.kind,
+            "params": rule.params.model_dump_json(),
+            "match": rule.match.model_dump_json(exclude_defaults=True),
+            "severity": rule.severity,
+            "channels": list(rule.channels),
+            "dry_run": rule.dry_run,
+            "enabled": rule.enabled,
+        },
+    ).scalar_one()
+    audit(connection, project_id, actor, "rule.put", f"rule/{rule.name}", kind=rule.kind, severity=rule.severity)
+    return bool(made)
+
+
+def delete_rule(connection: Connection, project_id: int, name: str, actor: str) -> bool:
+    """Whether there was one. A default rule of that name is in force again."""
+    done = connection.execute(
+        text("DELETE FROM rules WHERE project_id = :p AND name = :name"), {"p": project_id, "name": name}
+    )
+    if done.rowcount:
+        audit(connection, project_id, actor, "rule.delete", f"rule/{name}")
+    return bool(done.rowcount)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A channel without its secrets."""
+
+    id: int
+    name: str
+    kind: str
+    config: Mapping[str, Any]
+    routing: Routing
+    enabled: bool
+    created_at: datetime
+
+
+def channels(connection: Connection, project_id: int, channel_id: int | None = None) -> list[Channel]:
+    rows = connection.execute(
+        text("""
+        SELECT id, name, kind, config, routing, disabled_at IS NULL AS enabled, created_at FROM channels
+        WHERE project_id = :p AND (CAST(:id AS int) IS NULL OR id = :id) ORDER BY name
+        """),
+        {"p": project_id, "id": channel_id},
+    )
+    return [
+        Channel(
+            row.id,
+            row.name,
+            row.kind,
+            row.config,
+            Routing.model_validate(row.routing),
+            row.enabled,
+            row.created_at,
+        )
+        for row in rows
+    ]
+
+
+def targets(connection: Connection, project_id: int) -> list[Target]:
+    """The channels that are in use and have somebody to tell."""
+    rows = connection.execute(
+        text(f"""
+        SELECT c.id, c.routing FROM channels c
+        WHERE c.project_id = :p AND c.disabled_at IS NULL AND {REACHABLE} ORDER BY c.name
+        """),  # noqa: S608
+        {"p": project_id},
+    )
+    return [Target(row.id, Routing.model_validate(row.routing)) for row in rows]
+
+
+def channel_named(connection: Connection, project_id: int, name: str) -> int | None:
+    statement = text("SELECT id FROM channels WHERE project_id = :p AND name = :name")
+    return connection.execute(statement, {"p": project_id, "name": name}).scalar()
+
+
+def put_channel(
+    connection: Connection,
+    project_id: int,
+    *,
+    channel_id: int | None,
+    name: str,
+    kind: str,
+    config: Mapping[str, Any],
+    sealed: bytes | None,
+    routing: Routing,
+    enabled: bool,
+    actor: str,
+) -> int | None:
+    """A new channel, or the one of this id changed; None when there is no such id. Without `sealed` secrets
+    stay.
+    """
+    values = {
+        "p": project_id,
+        "id": channel_id,
+        "name": name,
+        "kind": kind,
+        "config": json.dumps(config),
+        "secret": sealed,
+        "routing": routing.model_dump_json(exclude_defaults=True),
+        "enabled": enabled,
+    }
+    if channel_id is None:
+        statement = """
+        INSERT INTO channels (project_id, name, kind, config, secret, routing, disabled_at)
+        VALUES (:p, :name, :kind, CAST(:config AS jsonb), :secret, CAST(:routing AS jsonb),
+                CASE WHEN :enabled THEN NULL ELSE now() END) RETURNING id
+        """
+    else:
+        statement = """
+        UPDATE channels SET name = :name, kind = :kind, config = CAST(:config AS jsonb),
+            secret = coalesce(:secret, secret), routing = CAST(:routing AS jsonb),
+            disabled_at = CASE WHEN :enabled THEN NULL ELSE coalesce(disabled_at, now()) END
+        WHERE project_id = :p AND id = :id RETURNING id
+        """
+    found = connection.execute(text(statement), values).scalar()
+    if found is not None:
+        # What is open and nobody was told of may have found somebody to tell.
+        connection.execute(
+            text("""
+            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
+            """),
+            {"p": project_id},
+        )
+        mail_addresses.forget_unused(connection, project_id)
+        if kind == "email" and enabled:
+            mail_addresses.ask(connection, project_id, found, config["to"])
+        action = "channel.create" if channel_id is None else "channel.change"
+        audit(connection, project_id, actor, action, f"channel/{found}", name=name, kind=kind)
+    return found
+
+
+def sealed_secret(connection: Connection, project_id: int, channel_id: int) -> bytes | None:
+    statement = text("SELECT secret FROM channels WHERE project_id = :p AND id = :id")
+    found = connection.execute(statement, {"p": project_id, "id": channel_id}).scalar()
+    return None if found is None else bytes(found)
+
+
+def disable_channel(connection: Connection, project_id: int, channel_id: int, actor: str) -> bool:
+    """Whether there is such a channel. It is kept, because deliveries tell of it, without its secrets and name."""
+    done = connection.execute(
+        text("""
+        UPDATE channels SET disabled_at = coalesce(disabled_at, now()), secret = NULL, config = '{}',
+            name = name || ' (removed ' || id || ')'
+        WHERE project_id = :p AND id = :id AND name NOT LIKE '%(removed %)'
+        """),
+        {"p": project_id, "id": channel_id},
+    )
+    if done.rowcount:
+        mail_addresses.forget_unused(connection, project_id)
+        audit(connection, project_id, actor, "channel.remove", f"channel/{channel_id}")
+    return bool(done.rowcount)
+
+
+def silences(connection: Connection, project_id: int, *, all_of_them: bool = False) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        text("""
+        SELECT id, match, owner, reason, starts_at, ends_at, created_at FROM silences
+        WHERE project_id = :p AND (:all OR ends_at > now()) ORDER BY ends_at DESC, id LIMIT 1000
+        """),
+        {"p": project_id, "all": all_of_them},
+    ).mappings()
+    return [dict(row) for row in rows]
+
+
+def add_silence(
+    connection: Connection,
+    project_id: int,
+    *,
+    match: Match,
+    owner: str,
+    reason: str,
+    starts_at: datetime,
+    ends_at: datetime,
+) -> int:
+    """Alerts that fit are recorded as always; people are not told until it is over."""
+    found = connection.execute(
+        text("""
+        INSERT INTO silences (project_id, match, owner, reason, starts_at, ends_at)
+        VALUES (:p, CAST(:match AS jsonb), :owner, :reason, :starts, :ends) RETURNING id
+        """),
+        {
+            "p": project_id,
+            "match": match.model_dump_json(exclude_defaults=True),
+            "owner": owner,
+            "reason": reason,
+            "starts": starts_at,
+            "ends": ends_at,
+        },
+    ).scalar_one()
+    audit(connection, project_id, owner, "silence.create", f"silence/{found}", reason=reason)
+    return int(found)
+
+
+def end_silence(connection: Connection, project_id: int, silence_id: int, actor: str) -> bool:
+    """Whether there is such a silence; one that is over stays over."""
+    done = connection.execute(
+        text("""
+        UPDATE silences SET ends_at = least(ends_at, greatest(now(), starts_at + interval '1 microsecond'))
+        WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": silence_id},
+    )
+    if done.rowcount:
+        audit(connection, project_id, actor, "silence.end", f"silence/{silence_id}")
+        # What was held back may go out now; whether it does is decided anew.
+        connection.execute(
+            text("""
+            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND page_at > now()
+            """),
+            {"p": project_id},
+        )
+    return bool(done.rowcount)
+
+
+def silencing(connection: Connection, project_id: int, words: Mapping[str, str | None]) -> bool:
+    """Whether a silence that holds now covers these words."""
+    rows = connection.execute(
+        text("SELECT match FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()"),
+        {"p": project_id},
+    )
+    return any(Match.model_validate(row.match).fits(words) for row in rows)
+
+
+def silence_ends(connection: Connection, project_id: int) -> datetime | None:
+    """When the first of the silences that hold now ends."""
+    statement = text("""
+    SELECT min(ends_at) FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()
+    """)
+    found: datetime | None = connection.execute(statement, {"p": project_id}).scalar()
+    return found

@@ -1,0 +1,48 @@
+"""Bringing a database to the schema of this release."""
+
+from __future__ import annotations
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import text
+
+from gapwatch.settings import ROOT
+from gapwatch.store.core.database import Database
+
+# Two `migrate` at once (two containers starting) wait for each other on this advisory lock.
+MIGRATION_LOCK = 0x6A9_3A7C4
+
+
+def alembic_config() -> Config:
+    return Config(toml_file=str(ROOT / "pyproject.toml"))
+
+
+def migrate(database: Database, revision: str = "head") -> None:
+    """Up or down to a revision. A waiting lock gives up after 10 s instead of blocking the service."""
+    config = alembic_config()
+    with database.engine.connect() as connection:
+        connection.execute(text("SET lock_timeout = 0; SET statement_timeout = 0"))
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": MIGRATION_LOCK})
+        connection.execute(text("SET lock_timeout = '10s'"))
+        connection.commit()
+        config.attributes["connection"] = connection
+        going_down = revision.startswith("-") or revision == "base"
+        (command.downgrade if going_down else command.upgrade)(config, revision)
+        # The session holds the lock; closing it for good releases the lock with it.
+        connection.invalidate()
+
+
+def clear_for_restore(database: Database) -> bool:
+    """Leave nothing in a database without projects, so that a dump finds it empty; False when it has some."""
+    with database.transaction() as connection:
+        exists = connection.execute(text("SELECT to_regclass('projects') IS NOT NULL")).scalar_one()
+        if exists and connection.execute(text("SELECT EXISTS (SELECT FROM projects)")).scalar_one():
+            return False
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    return True
+
+
+def stored_episodes(database: Database) -> int:
+    with database.transaction() as connection:
+        return int(connection.execute(text("SELECT count(*) FROM episodes")).scalar_one())

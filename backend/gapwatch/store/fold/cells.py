@@ -1,0 +1,162 @@
+"""SQL of cells and signatures: interned contents, and pooling a condition that has too many levels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from gapwatch.store.core.array_text import array_text
+from gapwatch.store.fold.episode_rows import driver_cursor
+from gapwatch.tally.sums import CellContent, without
+
+Keys = tuple[tuple[str, str], ...]
+
+
+_SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
+_PLACE = "project_id = :p AND domain IN ('real', 'sim') AND policy_id = :policy AND task_id = :task"
+_MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
+
+
+def cell_row(content: Any) -> tuple[Any, ...]:
+    """The database row of a cell: hash first, then what is hashed."""
+    robot, site, stage, levels = content
+    body = msgspec.json.encode([robot, site, stage, levels])
+    return _digest(body), robot, site, stage, msgspec.json.encode(dict(levels)).decode()
+
+
+def intern_cells(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
+    """The numbers of cells, made where absent."""
+    rows = {content: cell_row(content) for content in contents}
+    columns = (
+        *(("content_hash", "bytea"), ("robot_id", "int"), ("site_id", "int"), ("stage", "text")),
+        ("levels", "jsonb"),
+    )
+    return _intern(connection, project_id, "cells", columns, rows)
+
+
+def intern_signatures(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
+    rows = {}
+    for content in contents:
+        phase, labels, category = content
+        body = msgspec.json.encode([phase, labels, category])
+        rows[content] = (_digest(body), phase, msgspec.json.encode(labels).decode(), category)
+    columns = (("content_hash", "bytea"), ("phase", "text"), ("labels", "jsonb"), ("category", "text"))
+    return _intern(connection, project_id, "signatures", columns, rows)
+
+
+def _intern(
+    connection: Connection, project_id: int, table: str, columns: Keys, rows: Mapping[Any, tuple[Any, ...]]
+) -> dict[Any, int]:
+    if not rows:
+        return {}
+    hashes = array_text((row[0] for row in rows.values()), "bytea")
+    with driver_cursor(connection) as cursor:
+        query = sql.SQL(
+            "SELECT content_hash, id FROM {} WHERE project_id = %s AND content_hash = ANY(%s::bytea[])"
+        ).format(sql.Identifier(table))
+        known = dict(cursor.execute(query, (project_id, hashes)).fetchall())
+        fresh = sorted((row for row in rows.values() if row[0] not in known), key=lambda row: row[0])
+        if fresh:
+            names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
+            casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
+            # Labels are text[], and unnest() would flatten an array of arrays: they travel as JSON.
+            values = sql.SQL(", ").join(
+                sql.SQL("ARRAY(SELECT jsonb_array_elements_text(labels))")
+                if name == "labels"
+                else sql.Identifier(name)
+                for name, _ in columns
+            )
+            insert = sql.SQL(
+                "INSERT INTO {table} (project_id, {names}) SELECT %s, {values} FROM unnest({casts}) AS u ({names})"
+                " ON CONFLICT DO NOTHING"
+            ).format(table=sql.Identifier(table), names=names, values=values, casts=casts)
+            arrays = [
+                array_text(column, kind)
+                for (_, kind), column in zip(columns, zip(*fresh, strict=True), strict=True)
+            ]
+            cursor.execute(insert, (project_id, *arrays))
+            known |= dict(cursor.execute(query, (project_id, hashes)).fetchall())
+    return {content: known[row[0]] for content, row in rows.items()}
+
+
+def cell_contents(connection: Connection, project_id: int, policy_id: int, task_id: int) -> set[CellContent]:
+    """The cells in which a policy version's task was counted."""
+    with driver_cursor(connection) as cursor:
+        found = cursor.execute(_CONTENTS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
+    return {
+        (robot, site, stage, tuple(sorted(msgspec.json.decode(levels).items())))
+        for robot, site, stage, levels in found
+    }
+
+
+_CONTENTS = """
+SELECT robot_id, site_id, stage, levels::text FROM cells WHERE project_id = %(p)s AND id = ANY(ARRAY(
+    SELECT DISTINCT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
+    AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month'))
+"""
+
+
+def pool(connection: Connection, project_id: int, policy_id: int, task_id: int, levels: Mapping[str, int]) -> None:
+    """Leave conditions (with how many levels they have) out of the cells of a policy version's task; counts of
+    cells that become one are added."""
+    place = {"p": project_id, "policy": policy_id, "task": task_id}
+    connection.execute(
+        text(
+            "INSERT INTO pooled_conditions (project_id, policy_id, task_id, name, levels)"
+            " VALUES (:p, :policy, :task, :name, :levels)"
+        ),
+        [place | {"name": name, "levels": count} for name, count in sorted(levels.items())],
+    )
+    found = connection.execute(
+        text(
+            "SELECT c.id, c.robot_id, c.site_id, c.stage, c.levels FROM cells c"  # noqa: S608
+            " WHERE c.project_id = :p AND c.levels ?| :names AND c.id IN"
+            f" (SELECT cell_id FROM rollup_cells WHERE {_PLACE})"
+        ),
+        place | {"names": list(levels)},
+    )
+    merged = {
+        row.id: without(levels, (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items()))))
+        for row in found
+    }
+    if not merged:
+        return
+    numbers = intern_cells(connection, project_id, set(merged.values()))
+    moved = place | {
+        "old": array_text(merged, "int"),
+        "new": array_text((numbers[content] for content in merged.values()), "int"),
+    }
+    for statement in _MERGE:
+        connection.execute(text(statement), moved)
+
+
+_MERGE = (
+    f"""
+    INSERT INTO rollup_cells AS r (project_id, {_SCOPE}, cell_id, successes, failures, aborted, abandoned)
+    SELECT project_id, {_SCOPE}, m.new, sum(successes), sum(failures), sum(aborted), sum(abandoned)
+    FROM rollup_cells JOIN {_MAP} ON cell_id = m.old WHERE {_PLACE}
+    GROUP BY project_id, {_SCOPE}, m.new
+    ON CONFLICT (project_id, {_SCOPE}, cell_id) DO UPDATE SET
+        successes = r.successes + excluded.successes, failures = r.failures + excluded.failures,
+        aborted = r.aborted + excluded.aborted, abandoned = r.abandoned + excluded.abandoned
+    """,  # noqa: S608 - nothing of a request is in it
+    f"""
+    INSERT INTO rollup_failures AS r (project_id, {_SCOPE}, cell_id, signature_id, failures)
+    SELECT project_id, {_SCOPE}, m.new, signature_id, sum(failures)
+    FROM rollup_failures JOIN {_MAP} ON cell_id = m.old WHERE {_PLACE}
+    GROUP BY project_id, {_SCOPE}, m.new, signature_id
+    ON CONFLICT (project_id, {_SCOPE}, cell_id, signature_id) DO UPDATE SET
+        failures = r.failures + excluded.failures
+    """,  # noqa: S608
+    f"DELETE FROM rollup_cells WHERE {_PLACE} AND cell_id = ANY(CAST(:old AS int[]))",  # noqa: S608
+    f"DELETE FROM rollup_failures WHERE {_PLACE} AND cell_id = ANY(CAST(:old AS int[]))",  # noqa: S608
+)
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()

@@ -1,0 +1,237 @@
+"""SQL around a fold: which project is folded by whom, and the episodes of claimed work.
+
+A project is folded by one worker at a time, so that nobody changes what a fold has read before it writes it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import Cursor, sql
+from sqlalchemy import Connection, Engine, text
+
+from gapwatch.store.core.array_text import array_text
+from gapwatch.store.fold.work import Claim
+from gapwatch.tally.aggregate import Episodes
+from gapwatch.tally.rows import Names
+from gapwatch.tally.sums import Sums
+
+# Advisory locks take two numbers; the first says what is locked.
+FOLD_LOCK = 4711
+
+_SOURCE = "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END"
+# In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
+_READ = (
+    ("domain", "e.domain", "text"),
+    ("policy_id", "e.policy_id", "int"),
+    ("task_id", "e.task_id", "int"),
+    ("source_id", _SOURCE, "int"),
+    ("hour", "floor(extract(epoch FROM e.started_at) / 3600)::bigint * 3600", "bigint"),
+    ("robot_id", "e.robot_id", "int"),
+    ("site_id", "e.site_id", "int"),
+    ("stage", "e.stage", "text"),
+    ("condition_set_id", "e.condition_set_id", "int"),
+    ("number_names_id", "e.number_names_id", "int"),
+    ("numbers", "array_send(e.numbers)", "bytea"),
+    ("outcome", "e.outcome", "text"),
+    ("failure_phase", "e.failure_phase", "text"),
+    ("failure_labels", "e.failure_labels", "text[]"),
+    ("failure_category", "e.failure_category", "text"),
+    ("session", "e.session", "text"),
+    ("contract_id", "e.contract_id", "int"),
+    ("duration_s", "e.duration_s", "float8"),
+    ("reward", "e.reward", "float8"),
+    ("signal_names_id", "e.signal_names_id", "int"),
+    ("signals", "array_send(e.signals)", "bytea"),
+    ("metric_names_id", "e.metric_names_id", "int"),
+    ("metrics", "array_send(e.metrics)", "bytea"),
+)
+_COLUMNS = ", ".join(expression for _, expression, _ in _READ)
+# One statement and so one view: an episode that is corrected meanwhile is in one of the tables and not in both.
+# Looked up id by id (OFFSET 0 keeps the planner from joining the table instead), so that what a fold reads follows
+# the new episodes: as a join, on a table without fresh statistics, each step read every stored one. The project is
+# a value that the planner does not know, as in `wire`.
+_CLAIMED = " UNION ALL ".join(
+    f"""
+    SELECT c.sign, {_COLUMNS}
+    FROM unnest(%(ids)s::text[], %(revisions)s::int[], %(signs)s::int[]) AS c (id, revision, sign)
+    CROSS JOIN LATERAL (
+        SELECT * FROM {table}
+        WHERE project_id = (SELECT %(project_id)s::int) AND id = c.id AND revision = c.revision OFFSET 0
+    ) AS e
+    """  # noqa: S608 - nothing of a request is in it
+    for table in ("episodes", "episode_revisions")
+)
+_STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
+
+
+def driver_connection(connection: Connection) -> psycopg.Connection[Any]:
+    return cast(psycopg.Connection[Any], connection.connection.driver_connection)
+
+
+def driver_cursor(connection: Connection) -> Cursor[Any]:
+    """psycopg's own cursor: arrays and bytes come as they are sent."""
+    return driver_connection(connection).cursor(binary=True)
+
+
+def lock_projects(connection: Connection, kind: str) -> list[int]:
+    """The projects with due work that no other worker is folding, locked until the transaction ends."""
+    found = connection.execute(
+        text(
+            "SELECT project_id FROM (SELECT DISTINCT project_id FROM work WHERE kind = :kind AND due_at <= now()"
+            " ORDER BY 1) AS due WHERE pg_try_advisory_xact_lock(:lock, project_id)"
+        ),
+        {"kind": kind, "lock": FOLD_LOCK},
+    )
+    return list(found.scalars())
+
+
+def lock_project(connection: Connection, project_id: int) -> None:
+    connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :id)"), {"lock": FOLD_LOCK, "id": project_id})
+
+
+def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
+    """The episodes of claimed work in the order of `tally.rows.Row`, with the sign of their work."""
+    ids = array_text((id_ for claim in claims for id_ in claim.episode_ids), "text")
+    revisions = array_text((claim.revision for claim in claims for _ in claim.episode_ids), "int")
+    signs = array_text((claim.sign for claim in claims for _ in claim.episode_ids), "int")
+    with driver_cursor(connection) as cursor:
+        cursor.execute(
+            _CLAIMED, {"ids": ids, "revisions": revisions, "signs": signs, "project_id": project_id}, prepare=False
+        )
+        return cursor.fetchall()
+
+
+def rows_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Stored episodes (`e`) that satisfy the clauses, as rows of a fold."""
+    statement = sql.SQL(
+        f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %(project_id)s AND "  # noqa: S608
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement + clauses, {**parameters, "project_id": project_id})
+        return cursor.fetchall()
+
+
+# What a failure is counted by.
+_OF_A_FAILURE = {
+    *("domain", "policy_id", "task_id", "source_id", "outcome"),
+    *("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers"),
+    *("failure_phase", "failure_labels", "failure_category"),
+}
+
+
+def failed_rows_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """The failures among them, as rows that tell of nothing else: equal ones come as one object many times."""
+    columns = [
+        expression if name in _OF_A_FAILURE else "0::bigint" if name == "hour" else f"NULL::{kind}"
+        for name, expression, kind in _READ
+    ]
+    keys = ", ".join(str(place + 2) for place, (name, _, _) in enumerate(_READ) if name in _OF_A_FAILURE)
+    statement = (
+        sql.SQL(
+            f"SELECT count(*)::int, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
+            " WHERE e.project_id = %(project_id)s AND e.outcome = 'failure' AND "
+        )
+        + clauses
+        + sql.SQL(f" GROUP BY {keys}")
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, {**parameters, "project_id": project_id})
+        return [row for count, *rest in cursor.fetchall() for row in [(1, *rest)] * count]
+
+
+def sittings_where(
+    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
+) -> Sums:
+    """Their outcomes, those of each session, and the episodes under each contract."""
+    statement = (
+        sql.SQL(
+            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE}, e.outcome, e.session, e.contract_id,"  # noqa: S608
+            " count(*)::int FROM episodes e WHERE e.project_id = %(project_id)s AND "
+        )
+        + clauses
+        + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7")
+    )
+    sums = Sums()
+    with driver_cursor(connection) as cursor:
+        for *scope, outcome, session, contract, count in cursor.execute(
+            statement, {**parameters, "project_id": project_id}
+        ):
+            sums.count_sitting((*scope,), outcome, session, contract, count)
+    return sums
+
+
+def standing_rows(
+    connection: Connection, project_id: int, at_once: int = 20_000
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Every stored episode of a project, a part at a time."""
+    with driver_connection(connection).cursor(name="standing", binary=True) as cursor:
+        cursor.execute(_STANDING, (project_id,))
+        while rows := cursor.fetchmany(at_once):
+            yield rows
+
+
+def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Episodes:
+    """Rows as what can be summed; the numbers in them are looked up first."""
+    sets = set(map(itemgetter(9), rows))
+    names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22)))
+    known = Names(
+        condition_sets(connection, project_id, sets),
+        name_sets(connection, project_id, names),
+        pooled_names(connection, project_id),
+    )
+    return Episodes(rows, known)
+
+
+def condition_sets(
+    connection: Connection, project_id: int, ids: Collection[int | None]
+) -> dict[int, Mapping[str, Any]]:
+    return _interned(connection, project_id, _SETS, ids)
+
+
+def name_sets(connection: Connection, project_id: int, ids: Collection[int | None]) -> dict[int, Sequence[str]]:
+    return _interned(connection, project_id, _NAMES, ids)
+
+
+_SETS = "SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"
+_NAMES = "SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"
+# They never change, so a process remembers them; beyond so many of a kind it begins anew.
+_KNOWN: WeakKeyDictionary[Engine, dict[str, dict[tuple[int, int], Any]]] = WeakKeyDictionary()
+_MOST_KNOWN = 10_000
+
+
+def _interned(
+    connection: Connection, project_id: int, statement: str, ids: Collection[int | None]
+) -> dict[int, Any]:
+    known = _KNOWN.setdefault(connection.engine, {}).setdefault(statement, {})
+    # Another thread may clear it at any moment: what is found here is kept here.
+    found = {i: content for i in ids if i is not None and (content := known.get((project_id, i))) is not None}
+    unknown = sorted(i for i in ids if i is not None and i not in found)
+    if unknown:
+        rows = connection.execute(text(statement), {"p": project_id, "ids": unknown})
+        read = {row[0]: row[1] for row in rows}
+        found |= read
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        known.update({(project_id, i): content for i, content in read.items()})
+    return found
+
+
+def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:
+    """The conditions that are left out of cells, by policy and task."""
+    found = connection.execute(
+        text(
+            "SELECT policy_id, task_id, array_agg(name) AS names FROM pooled_conditions"
+            " WHERE project_id = :p GROUP BY 1, 2"
+        ),
+        {"p": project_id},
+    )
+    return {(row.policy_id, row.task_id): frozenset(row.names) for row in found}

@@ -1,0 +1,115 @@
+"""The queue of record: claiming, finishing and postponing work rows.
+
+A claim is a row lock with SKIP LOCKED, held by the transaction that does the work and deletes the row.
+A killed worker's lock vanishes with its connection, and the row is due again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select, text, tuple_, update
+
+from gapwatch.store.alerting.watch_queue import hand_over
+from gapwatch.store.fold.project_changes import count_folds
+from gapwatch.store.tables.work import Work
+
+# A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
+# accepted data. `/readyz` counts it and the log names it.
+LONGEST_PAUSE_S = 300
+FEW_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Claim:
+    project_id: int
+    id: int
+    episode_ids: list[str]
+    revision: int
+    sign: int
+
+
+def kinds_due(connection: Connection) -> list[str]:
+    return list(connection.scalars(select(Work.kind).where(Work.due_at <= func.now()).distinct()))
+
+
+def claim(
+    connection: Connection, kind: str, projects: list[int], most: int, most_episodes: int = 1
+) -> list[Claim]:
+    """Lock up to `most` due rows of these projects, oldest first, passing over those another worker holds.
+
+    Of these as many as make `most_episodes`, at least one. A row may hold ten thousand ids or one: few are read at
+    first, then more and more.
+    """
+    claims: list[Claim] = []
+    episodes, at_once = 0, FEW_ROWS
+    place = tuple_(Work.due_at, Work.project_id, Work.id)
+    last: tuple[Any, ...] | None = None
+    while len(claims) < most:
+        query = select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign, Work.due_at).where(
+            Work.kind == kind, Work.due_at <= func.now(), Work.project_id.in_(projects)
+        )
+        if last is not None:
+            query = query.where(place > last)
+        rows = connection.execute(
+            query.order_by(Work.due_at, Work.project_id, Work.id)
+            .limit(min(at_once, most - len(claims)))
+            .with_for_update(skip_locked=True)
+        ).all()
+        for row in rows:
+            claimed = Claim(row.project_id, row.id, row.episode_ids, row.revision, row.sign)
+            if claims and episodes + len(claimed.episode_ids) > most_episodes:
+                return claims
+            claims.append(claimed)
+            episodes += len(claimed.episode_ids)
+        if len(rows) < at_once:
+            break
+        last, at_once = (rows[-1].due_at, rows[-1].project_id, rows[-1].id), 2 * at_once
+    return claims
+
+
+def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
+    """Everything still to be done of a project, due or postponed; nothing is locked."""
+    rows = connection.execute(
+        select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
+        .where(Work.project_id == project_id, Work.kind == kind)
+        .order_by(Work.id)
+    )
+    return [Claim(*row) for row in rows]
+
+
+def finish(connection: Connection, claims: list[Claim]) -> None:
+    """The rows end; what they brought is due to be watched."""
+    ids = [claim.id for claim in claims]
+    hand_over(connection, ids)
+    count_folds(connection, {claim.project_id for claim in claims})
+
+
+def postpone(connection: Connection, claimed: Claim, error: str) -> None:
+    pause = func.least(LONGEST_PAUSE_S, func.power(2, Work.attempts))
+    connection.execute(
+        update(Work)
+        .where(Work.project_id == claimed.project_id, Work.id == claimed.id)
+        .values(
+            attempts=Work.attempts + 1,
+            due_at=func.now() + pause * text("interval '1 second'"),
+            last_error=error[:1000],
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """`oldest_s` is the lag of the numbers behind the episodes; `failing` rows were tried and postponed."""
+
+    oldest_s: float
+    failing: int
+
+
+def backlog(connection: Connection) -> Backlog:
+    connection.execute(text("SET LOCAL statement_timeout = '2s'"))
+    age = func.extract("epoch", func.now() - func.min(Work.created_at).filter(Work.attempts == 0))
+    failing = func.count().filter(Work.attempts > 0)
+    row = connection.execute(select(func.coalesce(age, 0), failing).select_from(Work)).one()
+    return Backlog(float(row[0]), int(row[1]))

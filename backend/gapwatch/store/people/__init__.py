@@ -1,0 +1,1 @@
+"""Users, sessions, keys, members, and what a project has set for itself."""

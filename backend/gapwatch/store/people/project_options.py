@@ -1,0 +1,20 @@
+"""SQL of what a project decides for itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from gapwatch.store.people.access import audit
+
+
+def set_option(connection: Connection, project_id: int, name: str, value: Any, actor: str) -> None:
+    connection.execute(
+        text(
+            "UPDATE projects SET options = jsonb_set(options, ARRAY[:name], CAST(:value AS jsonb)) WHERE id = :p"
+        ),
+        {"p": project_id, "name": name, "value": json.dumps(value, ensure_ascii=False)},
+    )
+    audit(connection, project_id, actor, f"{name}.changed", f"project/{project_id}", value=value)

@@ -1,0 +1,116 @@
+"""What the fleet page reads beside the answers: the words of failures, recent days, and names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from gapwatch.store.read.directory import Deployment
+
+
+def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
+    rows = connection.execute(
+        text("SELECT slug FROM deployments WHERE project_id = :p ORDER BY slug LIMIT 1000"), {"p": project_id}
+    )
+    return [row.slug for row in rows]
+
+
+@dataclass(frozen=True)
+class FailureWords:
+    """How often deployments (real) and their baselines (sim) fail with which words.
+
+    `said`: what a signature says, labels and category. `simulators`: their numbers by name and version. `counts`:
+    domain, deployment or simulator, policy, task, signature, failures.
+    """
+
+    said: dict[int, tuple[list[str], str | None]]
+    simulators: dict[tuple[str | None, str | None], int]
+    counts: list[tuple[str, int, int, int, int, int]]
+
+
+# Whole months, or whole days for a window: a fleet is looked over, not measured to the minute.
+_WORDS = text("""
+WITH places AS (
+    SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]))
+        AS place (source_id, policy_id, task_id)
+), found AS (
+    SELECT 'real' AS domain, f.* FROM places JOIN LATERAL (
+        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+        WHERE r.project_id = :p AND r.domain = 'real' AND r.policy_id = places.policy_id
+          AND r.task_id = places.task_id AND r.source_id = places.source_id AND r.tier = :tier
+          AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+    ) AS f ON true
+    UNION ALL
+    SELECT 'sim', f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
+        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+        WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
+          AND r.tier = :tier AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+    ) AS f ON true
+)
+SELECT domain, source_id, policy_id, task_id, signature_id, sum(failures)::int, NULL AS labels, NULL AS category
+FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
+UNION ALL
+SELECT 'said', 0, 0, 0, id, 0, labels, category FROM signatures
+WHERE project_id = :p AND id IN (SELECT signature_id FROM found)
+UNION ALL
+SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
+""")
+# Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
+# Neither grows with the years that are stored.
+_GLANCE = text("""
+SELECT 'recent' AS what, source_id AS id, date_bin('3 days', bucket_at, CAST(:month AS timestamptz)) AS at,
+       sum(successes)::bigint AS k, sum(successes + failures)::bigint AS n
+FROM rollup_counts
+WHERE project_id = :p AND domain = 'real' AND source_id = ANY(:shown) AND tier = 'day' AND bucket_at >= :month
+GROUP BY 1, 2, 3 HAVING sum(successes + failures) > 0
+UNION ALL
+SELECT domain, 0, NULL, 0, sum(successes + failures + aborted + abandoned)::bigint FROM rollup_counts
+WHERE project_id = :p AND tier = 'hour' AND bucket_at >= :day GROUP BY domain
+ORDER BY 1, 2, 3
+""")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """`recent`: deployment → (start, successes, n) of every three days; `last_day`: episodes of either side."""
+
+    recent: dict[int, list[tuple[datetime, int, int]]]
+    last_day: dict[str, int]
+
+
+def failure_words(
+    connection: Connection, project_id: int, deployments: Sequence[Deployment], since: datetime | None
+) -> FailureWords:
+    asked = {
+        "p": project_id,
+        "tier": "month" if since is None else "day",
+        "since": since,
+        "sources": [deployment.id for deployment in deployments],
+        "policies": [deployment.policy_id for deployment in deployments],
+        "tasks": [deployment.task_id for deployment in deployments],
+    }
+    found = FailureWords({}, {}, [])
+    for what, source, policy, task, signature, failures, labels, category in connection.execute(
+        _WORDS, asked
+    ).all():
+        if what == "said":
+            found.said[signature] = (labels, category)
+        elif what == "simulator":
+            found.simulators[labels[0], labels[1]] = source
+        else:
+            found.counts.append((what, source, policy, task, signature, failures))
+    return found
+
+
+def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
+    found = Glance({}, {"sim": 0, "real": 0})
+    asked = {"p": project_id, "shown": shown, "month": month, "day": day}
+    for what, source, at, k, n in connection.execute(_GLANCE, asked).all():
+        if what == "recent":
+            found.recent.setdefault(source, []).append((at, k, n))
+        else:
+            found.last_day[what] = n
+    return found

@@ -1,0 +1,1 @@
+"""From checked episodes to rows: registration, COPY, quarantine, corrections and labels."""
