@@ -27,7 +27,7 @@ from bench.report import Report  # noqa: E402
 from bench.senders import quantile  # noqa: E402
 from bench.service import PROJECT, Service, Wrong, scratch_directory, serving  # noqa: E402
 from gapwatch.accounts import make_key  # noqa: E402
-from gapwatch.collector import collect_seldom  # noqa: E402
+from gapwatch.garbage_collection import collect_seldom  # noqa: E402
 from gapwatch.rollup.fold import fold_due_work  # noqa: E402
 from gapwatch.settings import Settings  # noqa: E402
 from gapwatch.store.core.database import Database  # noqa: E402

@@ -15,7 +15,7 @@ from bench.peers import mlflow_server, ordinary_server
 from bench.report import Report
 from bench.senders import Sent, Target, send_batches, send_singles
 from bench.service import Service, Watch, Wrong, serving
-from gapwatch.collector import collect_seldom
+from gapwatch.garbage_collection import collect_seldom
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.core.database import Database
 

@@ -17,7 +17,7 @@ from gapwatch.alerts.confirming import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes
-from gapwatch.collector import collect_seldom
+from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
