@@ -11,8 +11,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from gapwatch.direct import WHOLE_ANSWER, WHOLE_BODY
 from gapwatch.errors import problem
+from gapwatch.fast_answers import WHOLE_ANSWER, WHOLE_BODY
 
 HEAD_WITHIN_S = 15.0
 LARGEST_HEAD = 64 * 1024

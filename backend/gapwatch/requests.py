@@ -14,7 +14,11 @@ import structlog
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gapwatch.direct import WHOLE_ANSWER, Handler, refusal
+from gapwatch.fast_answers import (
+    WHOLE_ANSWER,
+    Handler,
+    refusal,
+)
 
 log = structlog.get_logger()
 

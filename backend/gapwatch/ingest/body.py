@@ -11,8 +11,8 @@ from functools import lru_cache
 import zstandard
 from starlette.types import Receive, Scope
 
-from gapwatch.direct import WHOLE_BODY
 from gapwatch.errors import BodyTooLarge, MalformedBody, RequestTimeout, UnsupportedMediaType
+from gapwatch.fast_answers import WHOLE_BODY
 
 LARGEST_SINGLE = 1024 * 1024
 LARGEST_BATCH = 20 * 1024 * 1024

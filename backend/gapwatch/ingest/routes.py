@@ -1,6 +1,6 @@
 """`POST /api/v1/episodes` and `/episodes/batch`: from the bytes of a request to a committed transaction.
 
-Answered directly (`direct.py`): the body is read, checked and packed by us, and of a framework only the cost
+Answered directly (`fast_answers.py`): the body is read, checked and packed by us, and of a framework only the cost
 would be left.
 """
 
@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.direct import Answer, Handler
 from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBody, NotFound
+from gapwatch.fast_answers import Answer, Handler
 from gapwatch.ingest.batch import split_batch
 from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Call, media_type, read_body
 from gapwatch.ingest.checks import Refused
