@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from gapwatch import pace
+from gapwatch import step_sizes
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
@@ -253,7 +253,7 @@ def test_pooling_is_the_same_in_one_step_and_in_many(database, monkeypatch, rows
 
 
 def test_a_worker_that_dies_in_every_long_step_still_gets_on(database, monkeypatch):
-    monkeypatch.setattr(pace, "FIRST_STEP", 20)
+    monkeypatch.setattr(step_sizes, "FIRST_STEP", 20)
     put_rows(database, 100)
     claimed_rows = episode_rows.claimed_rows
 

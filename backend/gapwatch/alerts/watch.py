@@ -14,7 +14,7 @@ from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.incidents import settle
 from gapwatch.alerts.places import Place, place_of
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.pace import growing_steps
+from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,

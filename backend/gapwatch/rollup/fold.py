@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.pace import growing_steps
 from gapwatch.rollup.add import add_episodes
+from gapwatch.step_sizes import growing_steps
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.fold import (
     episode_rows,
