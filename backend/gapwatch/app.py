@@ -36,11 +36,11 @@ from gapwatch.ingest.rates import Buckets
 from gapwatch.ingest.routes import IngestRoutes
 from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
+from gapwatch.middleware import RequestContext
 from gapwatch.openapi import openapi
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.pipeline import Nudger, make_celery
-from gapwatch.requests import RequestContext
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database, translate
 from gapwatch.store.core.pool import make_pool

@@ -1,6 +1,6 @@
 """Answers to calls that come thousands of times a second, without a framework between them and the socket.
 
-`requests.py` sends them, with the id and the headers that every other answer has.
+`middleware.py` sends them, with the id and the headers that every other answer has.
 """
 
 from __future__ import annotations
