@@ -11,7 +11,7 @@ from gapwatch.accounts import setup_link
 from gapwatch.app import make_app
 from gapwatch.errors import GapwatchError
 from gapwatch.garbage_collection import collect_seldom
-from gapwatch.protocol import BoundedProtocol
+from gapwatch.http_protocol import BoundedProtocol
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
 
