@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from answers.lab import NOON, attempts, real, sim
 
-from gapwatch.answers import half
+from gapwatch.answers import comparison_side
 from gapwatch.answers.comparison import compare_deployment
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import answer_drop
@@ -81,7 +81,7 @@ def test_an_answer_takes_at_most_eight_queries(busy, queries, answer):
 def test_all_answers_of_a_page_take_seven(busy, queries, monkeypatch):
     assert count(busy, queries, DropFilter(), ANSWERS) == 7
     # Of many failures a sample is read, over days that the page knows already.
-    monkeypatch.setattr(half, "MOST_FAILED", {"real": 10, "sim": 5})
+    monkeypatch.setattr(comparison_side, "MOST_FAILED", {"real": 10, "sim": 5})
     assert count(busy, queries, DropFilter(), ANSWERS) == 7
 
 

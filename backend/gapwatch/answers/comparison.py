@@ -11,8 +11,12 @@ from weakref import proxy
 
 from gapwatch.answers.answer import Baseline, Caution, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
+from gapwatch.answers.comparison_side import (
+    Half,
+    Reading,
+    by_source,
+)
 from gapwatch.answers.contracts import ContractPair, pair_contracts
-from gapwatch.answers.half import Half, Reading, by_source
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from gapwatch.answers.half import Half
+from gapwatch.answers.comparison_side import Half
 from gapwatch.statistics import drops, sketches
 
 OUTCOMES: tuple[Literal["success", "failure"], ...] = ("success", "failure")

@@ -11,8 +11,8 @@ import numpy as np
 
 from gapwatch.answers.answer import Interval
 from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.comparison_side import Half
 from gapwatch.answers.durations import restricted_means, sums_of
-from gapwatch.answers.half import Half
 from gapwatch.statistics import drops, sketches, verdicts
 from gapwatch.statistics.rates import Z_95, t_95
 from gapwatch.store.read.sides import PairRow

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.half import Half
+from gapwatch.answers.comparison_side import Half
 from gapwatch.statistics import sketches
 from gapwatch.statistics.multiplicity import benjamini_hochberg
 from gapwatch.statistics.signals import SignalShift, compare_signal

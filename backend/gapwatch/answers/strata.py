@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gapwatch.answers.cell_table import CellTable, Key
-from gapwatch.answers.half import Half
+from gapwatch.answers.comparison_side import Half
 from gapwatch.statistics.decomposition import Counts
 
 # A further condition is crossed in as long as this share of the episodes at most, of those whose every level both

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.answers.half import Half
+from gapwatch.answers.comparison_side import Half
 from gapwatch.statistics import ledger
 from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
 from gapwatch.statistics.evidence import (

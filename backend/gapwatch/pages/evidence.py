@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gapwatch.answers.comparison import Comparison, compare_deployment
-from gapwatch.answers.half import Half
+from gapwatch.answers.comparison_side import Half
 from gapwatch.answers.question import Question
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.weighing import Behind, Evidence, usual_of, weigh_sides
