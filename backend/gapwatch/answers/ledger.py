@@ -7,9 +7,15 @@ from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Caution, Interval
 from gapwatch.answers.comparison import Comparison
+from gapwatch.answers.failure_weights import (
+    Behind,
+    Evidence,
+    Weighed,
+    usual_of,
+    weigh_sides,
+)
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
-from gapwatch.answers.weighing import Behind, Evidence, Weighed, usual_of, weigh_sides
 from gapwatch.statistics.decomposition import Counts, Decomposition, decompose, part_intervals
 from gapwatch.statistics.ledger import Entry, make_ledger
 from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions

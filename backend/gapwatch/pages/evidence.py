@@ -11,9 +11,14 @@ from typing import Any
 
 from gapwatch.answers.comparison import Comparison, compare_deployment
 from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.failure_weights import (
+    Behind,
+    Evidence,
+    usual_of,
+    weigh_sides,
+)
 from gapwatch.answers.question import Question
 from gapwatch.answers.slices import suspects_of
-from gapwatch.answers.weighing import Behind, Evidence, usual_of, weigh_sides
 from gapwatch.levels import MISSING, level_of
 from gapwatch.pages.words import count
 from gapwatch.statistics import sketches
