@@ -7,7 +7,7 @@ from alerts.stage import START
 from alerts.test_time import live
 from alerts.test_watch import add_sims, ledger_of
 
-from gapwatch.answers.past import try_rule
+from gapwatch.answers.rule_preview import try_rule
 from gapwatch.watching.rules import PARAMS, Rule
 
 

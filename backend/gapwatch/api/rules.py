@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.answers.past import try_rule
+from gapwatch.answers.rule_preview import try_rule
 from gapwatch.api import alert_bodies as bodies
 from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, fault, refuse
 from gapwatch.api.parameters import refuse_repeated

@@ -10,7 +10,7 @@ from typing import Any, cast, get_args
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers.past import try_rule
+from gapwatch.answers.rule_preview import try_rule
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
