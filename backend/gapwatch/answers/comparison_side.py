@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 from weakref import ref
 
 from gapwatch.answers.cell_table import CellTable
-from gapwatch.answers.sittings import Sitting, with_sessions
+from gapwatch.answers.session_effects import Sitting, with_sessions
 from gapwatch.statistics import drops
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import sides
