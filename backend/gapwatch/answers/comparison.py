@@ -16,7 +16,7 @@ from gapwatch.answers.comparison_side import (
     Reading,
     by_source,
 )
-from gapwatch.answers.contracts import ContractPair, pair_contracts
+from gapwatch.answers.contract_pairs import ContractPair, pair_contracts
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.errors import NotFound

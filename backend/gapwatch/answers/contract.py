@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, FieldDifference
 from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.contracts import ContractUse
+from gapwatch.answers.contract_pairs import ContractUse
 
 
 @dataclass(frozen=True, kw_only=True)
