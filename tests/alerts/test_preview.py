@@ -39,7 +39,7 @@ def test_a_category_of_an_earlier_policy_version_is_asked_of_that_version(stage,
         asked.append(comparison.subject.version)
         return SimpleNamespace(categories=())
 
-    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", remember)
+    monkeypatch.setattr("gapwatch.answers.category_costs.answer_ledger", remember)
     add_sims(stage)
     stage.happen(0.95, 100)
     stage.happen(0.1, 100, policy_id=2)

@@ -324,7 +324,9 @@ def ledger_of(monkeypatch, certain, doubtful):
         SimpleNamespace(category=certain, contribution=0.3, interval=(0.1, 0.5)),
         SimpleNamespace(category=doubtful, contribution=0.2, interval=(-0.1, 0.5)),
     ]
-    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", lambda _: SimpleNamespace(categories=parts))
+    monkeypatch.setattr(
+        "gapwatch.answers.category_costs.answer_ledger", lambda _: SimpleNamespace(categories=parts)
+    )
 
 
 def add_sims(stage):
@@ -356,7 +358,7 @@ def test_a_ledger_that_fails_does_not_keep_back_the_page(stage, monkeypatch):
     def broken(_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gapwatch.answers.categories.answer_ledger", broken)
+    monkeypatch.setattr("gapwatch.answers.category_costs.answer_ledger", broken)
     stage.add_channel()
     stage.fall()
     stage.send()

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gapwatch.alerts.places import Place
-from gapwatch.answers.categories import category_costs
+from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store.alerting import alert_transitions
 from gapwatch.store.core.database import Connection

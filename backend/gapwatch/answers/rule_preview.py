@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from gapwatch.answers.categories import category_costs
+from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store.alerting import (
     alert_list,
