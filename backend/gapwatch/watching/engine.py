@@ -14,7 +14,11 @@ from typing import Any, cast
 from gapwatch.statistics.drift import Crossing
 from gapwatch.statistics.drift_by_sessions import SessionPart
 from gapwatch.watching.detectors import LevelDetector, SimDetector
-from gapwatch.watching.making import UNITS, Unit, make_detector
+from gapwatch.watching.rule_detectors import (
+    UNITS,
+    Unit,
+    make_detector,
+)
 from gapwatch.watching.rules import DriftParams, Rule
 from gapwatch.watching.series import Seen, time_words
 from gapwatch.watching.sessions import Fed, Sessions

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gapwatch.statistics.drift import Crossing
 from gapwatch.statistics.rates import wilson
 from gapwatch.watching.detectors import Detector
-from gapwatch.watching.making import Unit
+from gapwatch.watching.rule_detectors import Unit
 from gapwatch.watching.rules import LEVELS, Rule
 from gapwatch.watching.series import Seen, time_words
 from gapwatch.watching.sessions import Sessions
