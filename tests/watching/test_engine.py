@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.match import Match
 from gapwatch.watching.rules import (
@@ -21,7 +22,6 @@ from gapwatch.watching.rules import (
     rules_in_force,
 )
 from gapwatch.watching.series import Seen
-from gapwatch.watching.watched import Stored
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 

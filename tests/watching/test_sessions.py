@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import DriftParams, DropParams, Rule, StageGateParams
 from gapwatch.watching.series import Seen
 from gapwatch.watching.sessions import MOST_OPEN, Sessions
-from gapwatch.watching.watched import Stored
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

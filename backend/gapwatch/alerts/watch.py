@@ -22,11 +22,11 @@ from gapwatch.store.alerting import (
     watch_queue,
 )
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import NoDataParams, Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import is_silent, silence_evidence
-from gapwatch.watching.watched import Stored
 from gapwatch.watching.worsening import standing_now
 
 log = structlog.get_logger()

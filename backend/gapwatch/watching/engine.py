@@ -13,6 +13,13 @@ from typing import Any, cast
 
 from gapwatch.statistics.drift import Crossing
 from gapwatch.statistics.drift_by_sessions import SessionPart
+from gapwatch.watching.detector_run import (
+    Found,
+    Stored,
+    Watched,
+    evidence_of,
+    keep_marks,
+)
 from gapwatch.watching.detectors import LevelDetector, SimDetector
 from gapwatch.watching.rule_detectors import (
     UNITS,
@@ -23,7 +30,6 @@ from gapwatch.watching.rules import DriftParams, Rule
 from gapwatch.watching.series import Seen, time_words
 from gapwatch.watching.sessions import Fed, Sessions
 from gapwatch.watching.together import feed_together, is_judged_together
-from gapwatch.watching.watched import Found, Stored, Watched, evidence_of, keep_marks
 
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""

@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from gapwatch.statistics.multiplicity import e_benjamini_hochberg
+from gapwatch.watching.detector_run import (
+    Found,
+    Watched,
+    evidence_of,
+    keep_marks,
+)
 from gapwatch.watching.detectors import RankDetector
 from gapwatch.watching.rules import DriftParams, Rule
 from gapwatch.watching.series import Seen, time_words
-from gapwatch.watching.watched import Found, Watched, evidence_of, keep_marks
 
 # They are judged after every twentieth episode of the deployment, never in between.
 JUDGED_EVERY = 20

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, text
 
 from gapwatch.watching import silence
+from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import Arrival, Heard
-from gapwatch.watching.watched import Stored
 
 _PRESENCE = """
 SELECT robot, deployment_id, heard_at, live_episodes, longest_gap_s, silent FROM presence WHERE project_id = :p
