@@ -21,6 +21,7 @@ from gapwatch.watching.detector_run import (
     keep_marks,
 )
 from gapwatch.watching.detectors import LevelDetector, SimDetector
+from gapwatch.watching.joint_signals import feed_together, is_judged_together
 from gapwatch.watching.rule_detectors import (
     UNITS,
     Unit,
@@ -29,7 +30,6 @@ from gapwatch.watching.rule_detectors import (
 from gapwatch.watching.rules import DriftParams, Rule
 from gapwatch.watching.series import Seen, time_words
 from gapwatch.watching.sessions import Fed, Sessions
-from gapwatch.watching.together import feed_together, is_judged_together
 
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""
