@@ -13,7 +13,7 @@ from gapwatch.store.alerting import events, watch_queue
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
-from gapwatch.watching.content import Facts, Reason
+from gapwatch.watching.notification import Facts, Reason
 
 # Series whose change is a change of success; only for these do slices and robots say something.
 OF_SUCCESS = ("success", "success@")

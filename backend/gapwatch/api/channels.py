@@ -25,7 +25,7 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.channels import CONFIGS, split_secrets
-from gapwatch.watching.content import test_content
+from gapwatch.watching.notification import test_content
 
 TEST_WITHIN_S = 20.0
 

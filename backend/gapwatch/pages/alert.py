@@ -23,7 +23,7 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.alerting.timeline import EventRow
 from gapwatch.store.read.sides import Window
-from gapwatch.watching.content import sentence
+from gapwatch.watching.notification import sentence
 
 LONGEST_COMMENT = 2000
 # How long before a change an event may still explain it.

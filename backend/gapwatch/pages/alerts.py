@@ -12,7 +12,7 @@ from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import alert_list
 from gapwatch.store.read import fleet
-from gapwatch.watching.content import Reason, phrase
+from gapwatch.watching.notification import Reason, phrase
 
 PAGE = 50
 OPEN = ["pending", "firing", "acknowledged", "no_data"]

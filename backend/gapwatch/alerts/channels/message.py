@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gapwatch.watching.content import SUMMARY_LENGTH, cut, lines
+from gapwatch.watching.notification import (
+    SUMMARY_LENGTH,
+    cut,
+    lines,
+)
 
 PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: ", "test": ""}
 

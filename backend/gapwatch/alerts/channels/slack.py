@@ -8,7 +8,7 @@ from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
 from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import SlackConfig
-from gapwatch.watching.content import cut
+from gapwatch.watching.notification import cut
 
 SIGNS = {"info": "ℹ️", "warning": "⚠️", "critical": "🛑"}
 LONGEST_HEADER, LONGEST_SECTION = 150, 2900

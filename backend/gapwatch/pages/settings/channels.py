@@ -19,7 +19,7 @@ from gapwatch.store.alerting import (
     mail_addresses,
 )
 from gapwatch.watching.channels import CONFIGS, SECRET, Kind, split_secrets
-from gapwatch.watching.content import test_content
+from gapwatch.watching.notification import test_content
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import Severity
 

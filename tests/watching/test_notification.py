@@ -1,7 +1,12 @@
 from datetime import UTC, datetime, timedelta
 
 from gapwatch.watching.changes import Affected, Happened, RobotShare, affected_robots, rank_events
-from gapwatch.watching.content import Facts, Reason, build, lines
+from gapwatch.watching.notification import (
+    Facts,
+    Reason,
+    build,
+    lines,
+)
 
 AT = datetime(2026, 11, 16, 9, 14, tzinfo=UTC)
 DRIFT = {
