@@ -16,8 +16,8 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
-from gapwatch.watching.incidents import page_for, worst
 from gapwatch.watching.notification import build
+from gapwatch.watching.notify_policy import page_for, worst
 from gapwatch.watching.routing import plan
 from gapwatch.watching.rules import Rule
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gapwatch.taxonomy import BY_ID
 from gapwatch.watching.changes import Affected, slice_words
-from gapwatch.watching.incidents import rank
+from gapwatch.watching.notify_policy import rank
 
 HEADLINE_LENGTH = 100
 SUMMARY_LENGTH = 1024

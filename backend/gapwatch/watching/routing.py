@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from gapwatch.watching.incidents import rank
 from gapwatch.watching.match import Match
+from gapwatch.watching.notify_policy import rank
 from gapwatch.watching.rules import Severity
 
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]

@@ -14,7 +14,7 @@ from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
 from gapwatch.store.alerting.outbox import Attempt
 from gapwatch.watching.channels import AlertmanagerConfig
-from gapwatch.watching.incidents import SEVERITIES
+from gapwatch.watching.notify_policy import SEVERITIES
 
 OPEN_FOR = timedelta(hours=24)
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime, timedelta
 
-from gapwatch.watching.incidents import page_for, worst
+from gapwatch.watching.notify_policy import page_for, worst
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
