@@ -21,7 +21,7 @@ from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.alerting import alert_settings, mail_addresses
 from gapwatch.store.core.database import Database
 from gapwatch.watching.channels import split_secrets
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Rule
 

@@ -6,7 +6,7 @@ from alerts.stage import LINK
 
 from gapwatch.alerts import clock
 from gapwatch.store.alerting import alert_actions, alert_settings
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 
 HOUR = timedelta(hours=1)
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import (
     DEFAULT_RULES,
     DriftParams,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapwatch.watching import replay
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import PARAMS, CategoryParams, DropParams, NoDataParams, Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import Arrival

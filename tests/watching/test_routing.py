@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import QuietHours, Routing, Target, plan
 
 NOW = datetime(2026, 11, 16, 23, 30, tzinfo=UTC)

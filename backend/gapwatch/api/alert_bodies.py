@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.errors import Fault, Invalid
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import Kind, Severity
 

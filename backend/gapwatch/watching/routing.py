@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.notify_policy import rank
 from gapwatch.watching.rules import Severity
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 
 Kind = Literal["drop", "drift", "category", "safety", "no_data", "stage_gate"]
 Severity = Literal["info", "warning", "critical"]

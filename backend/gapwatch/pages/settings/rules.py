@@ -15,7 +15,7 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import alert_settings, detectors
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
 
 LONGEST_NAME = 128

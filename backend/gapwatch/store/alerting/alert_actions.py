@@ -25,7 +25,7 @@ from gapwatch.store.alerting.watch_queue import (
     lock_deployment,
     now,
 )
-from gapwatch.watching.match import Match
+from gapwatch.watching.matchers import Match
 
 
 def find_open(connection: Connection, project_id: int, alert_id: int) -> OpenAlert | None:
