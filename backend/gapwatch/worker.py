@@ -12,7 +12,7 @@ from celery.signals import setup_logging, worker_process_init, worker_process_sh
 
 from gapwatch import pipeline
 from gapwatch.access.sealing import Sealer
-from gapwatch.alerts import clock
+from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.confirming import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
@@ -75,7 +75,7 @@ class Worker:
 
         @self.celery.task(name=pipeline.KEEP_TIME)
         def keep_time() -> None:
-            clock.keep_time(self.database, self.settings.public_url, self.settings.heartbeat_url)
+            timed_rounds.keep_time(self.database, self.settings.public_url, self.settings.heartbeat_url)
 
         @self.celery.task(name=pipeline.SWEEP)
         def sweep() -> None:

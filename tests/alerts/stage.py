@@ -12,7 +12,7 @@ import numpy as np
 from sqlalchemy import text
 
 from gapwatch.access.sealing import Sealer
-from gapwatch.alerts import clock
+from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.confirming import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
@@ -172,7 +172,7 @@ class Stage:
         return Sender(self.database, Sealer(secret), Egress(allow_private=allow_private), link).send_due()
 
     def keep_time(self) -> None:
-        clock.keep_time(self.database, LINK, None)
+        timed_rounds.keep_time(self.database, LINK, None)
 
     def listen_for_silence(self) -> int:
         return watch_silence(self.database, LINK)

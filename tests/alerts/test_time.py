@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from alerts.stage import LINK
 
-from gapwatch.alerts import clock
+from gapwatch.alerts import timed_rounds
 from gapwatch.store.alerting import alert_actions, alert_settings
 from gapwatch.watching.matchers import Match
 
@@ -227,8 +227,8 @@ def test_in_quiet_hours_a_page_waits_and_one_that_is_over_by_then_is_not_sent(st
 def test_the_heartbeat_goes_out_once_a_minute(stage):
     url = f"{stage.receiver.url}/alive"
     for _ in range(3):
-        clock.keep_time(stage.database, LINK, url)
+        timed_rounds.keep_time(stage.database, LINK, url)
     assert [got.path for got in stage.receiver.got] == ["/alive"]
     let_pass(stage, timedelta(minutes=2))
-    clock.keep_time(stage.database, LINK, url)
+    timed_rounds.keep_time(stage.database, LINK, url)
     assert len(stage.receiver.got) == 2
