@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from gapwatch.alerts.places import Place
+from gapwatch.alerts.deployment_labels import Place
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store.alerting import alert_transitions

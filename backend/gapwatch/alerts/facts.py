@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
-from gapwatch.alerts.places import Place
+from gapwatch.alerts.deployment_labels import Place
 from gapwatch.store.alerting import events, watch_queue
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection

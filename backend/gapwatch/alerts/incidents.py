@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from gapwatch.alerts.deployment_labels import Place, place_of
 from gapwatch.alerts.facts import gather
-from gapwatch.alerts.places import Place, place_of
 from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,

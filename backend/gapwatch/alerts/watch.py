@@ -11,8 +11,8 @@ from datetime import timedelta
 import structlog
 
 from gapwatch.alerts.categories import judge_categories
+from gapwatch.alerts.deployment_labels import Place, place_of
 from gapwatch.alerts.incidents import settle
-from gapwatch.alerts.places import Place, place_of
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
