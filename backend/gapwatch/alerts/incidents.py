@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gapwatch.alerts.deployment_labels import Place, place_of
-from gapwatch.alerts.facts import gather
+from gapwatch.alerts.incident_facts import gather
 from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,
