@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from gapwatch.alerts.egress import Egress
-from gapwatch.alerts.incidents import settle_one
+from gapwatch.alerts.incident_updates import settle_one
 from gapwatch.alerts.watch import watch_silence
 from gapwatch.store.alerting import incidents, outbox
 from gapwatch.store.core import heartbeats

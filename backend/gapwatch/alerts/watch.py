@@ -12,7 +12,7 @@ import structlog
 
 from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.deployment_labels import Place, place_of
-from gapwatch.alerts.incidents import settle
+from gapwatch.alerts.incident_updates import settle
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
