@@ -13,7 +13,7 @@ from celery.signals import setup_logging, worker_process_init, worker_process_sh
 from gapwatch import pipeline
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import timed_rounds
-from gapwatch.alerts.confirming import confirm_link
+from gapwatch.alerts.address_confirmation import confirm_link
 from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes
