@@ -10,7 +10,7 @@ import pytest
 
 from gapwatch.access.keys import bearer, hash_key, new_key
 from gapwatch.errors import TooManyRequests
-from gapwatch.ingest.rates import Buckets
+from gapwatch.ingest.rate_limits import Buckets
 from gapwatch.store.core.database import Database
 from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
 
