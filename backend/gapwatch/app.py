@@ -32,9 +32,9 @@ from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
+from gapwatch.ingest.disk_space import SpaceGuard
 from gapwatch.ingest.rate_limits import Buckets
 from gapwatch.ingest.routes import IngestRoutes
-from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.middleware import RequestContext
 from gapwatch.openapi import openapi

@@ -23,9 +23,9 @@ from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Ca
 from gapwatch.ingest.checks import Refused
 from gapwatch.ingest.clocks import read_clock
 from gapwatch.ingest.commits import GroupCommit
+from gapwatch.ingest.disk_space import SpaceGuard
 from gapwatch.ingest.rate_limits import Buckets, Lanes
 from gapwatch.ingest.reading import MOST_KEPT, Read, Reader
-from gapwatch.ingest.space import SpaceGuard
 from gapwatch.keyring import Keyring
 from gapwatch.store.write.accept import (
     Acceptor,
