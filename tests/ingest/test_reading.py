@@ -9,7 +9,7 @@ import pytest
 
 from gapwatch.ingest.body import JSON, NDJSON
 from gapwatch.ingest.checks import RecordRules, Refused, check_record
-from gapwatch.ingest.clocks import SenderClock
+from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.reading import Reader
 from gapwatch.store.write import numbers
 from gapwatch.store.write.arrivals import make_arrivals

@@ -19,7 +19,7 @@ from gapwatch.errors import Fault
 from gapwatch.ingest.batch import MOST_ITEMS, split_batch
 from gapwatch.ingest.body import JSON
 from gapwatch.ingest.checks import EARLIEST, FARTHEST_AHEAD, RecordRules, Refused, check_record
-from gapwatch.ingest.clocks import SenderClock
+from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.normalise import normalise_text
 from gapwatch.record import LARGEST_RECORD_BYTES, EpisodeRecord
 from gapwatch.store.write.arrivals import Arrival, make_arrivals

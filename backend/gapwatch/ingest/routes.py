@@ -21,7 +21,7 @@ from gapwatch.fast_answers import Answer, Handler
 from gapwatch.ingest.batch import split_batch
 from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Call, media_type, read_body
 from gapwatch.ingest.checks import Refused
-from gapwatch.ingest.clocks import read_clock
+from gapwatch.ingest.clock_skew import read_clock
 from gapwatch.ingest.commits import GroupCommit
 from gapwatch.ingest.disk_space import SpaceGuard
 from gapwatch.ingest.rate_limits import Buckets, Lanes
