@@ -24,7 +24,7 @@ from gapwatch.pages.episode import Episode
 from gapwatch.pages.episodes import Episodes, Export
 from gapwatch.pages.fleet import Fleet
 from gapwatch.pages.joining import Joining
-from gapwatch.pages.live import show_live
+from gapwatch.pages.live_updates import show_live
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.channels import Channels
 from gapwatch.pages.settings.keys import Keys
