@@ -18,8 +18,16 @@ from pathlib import Path
 import numpy as np
 from river import drift as river
 
-from gapwatch.statistics.drift import LevelState, LevelWatch, update_level
-from gapwatch.statistics.drift_against_sim import SimState, SimWatch, update_against_sim
+from gapwatch.statistics.change.drift import (
+    LevelState,
+    LevelWatch,
+    update_level,
+)
+from gapwatch.statistics.change.drift_against_sim import (
+    SimState,
+    SimWatch,
+    update_against_sim,
+)
 
 LEARN = 500
 LOOKS_FOR = 1500

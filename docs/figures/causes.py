@@ -9,10 +9,10 @@ import numpy as np
 from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
 
 from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
-from gapwatch.statistics.decomposition import decompose
-from gapwatch.statistics.evidence import usual_ranges
-from gapwatch.statistics.shapley import shapley_over_phases
-from gapwatch.statistics.slices import slice_drops
+from gapwatch.statistics.causes.decomposition import decompose
+from gapwatch.statistics.causes.evidence import usual_ranges
+from gapwatch.statistics.causes.shapley import shapley_over_phases
+from gapwatch.statistics.causes.slices import slice_drops
 
 MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
 

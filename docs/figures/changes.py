@@ -7,9 +7,18 @@ from datetime import date, timedelta
 import numpy as np
 from drawing import GOOD, GREY, INK, REAL, WARN, Plot
 
-from gapwatch.statistics.drift import LevelState, LevelWatch, level_strength, update_level
-from gapwatch.statistics.onset import DayCount, Event, find_onset
-from gapwatch.statistics.sequential import EProcess, add_block
+from gapwatch.statistics.change.drift import (
+    LevelState,
+    LevelWatch,
+    level_strength,
+    update_level,
+)
+from gapwatch.statistics.change.onset import (
+    DayCount,
+    Event,
+    find_onset,
+)
+from gapwatch.statistics.estimates.sequential import EProcess, add_block
 
 
 def draw_onset() -> str:

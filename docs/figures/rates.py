@@ -6,13 +6,13 @@ import numpy as np
 from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
 from scipy.stats import binom
 
-from gapwatch.statistics.drops import Side, rate_drop
-from gapwatch.statistics.predictive import best_effective_n
-from gapwatch.statistics.rates import confidence_sequence, wilson
-from gapwatch.statistics.signals import compare_signal
-from gapwatch.statistics.sketches import fold, quantile
-from gapwatch.statistics.trust import PolicyPoint, simulator_trust
-from gapwatch.statistics.verdicts import verdict
+from gapwatch.statistics.causes.signals import compare_signal
+from gapwatch.statistics.estimates.drops import Side, rate_drop
+from gapwatch.statistics.estimates.predictive import best_effective_n
+from gapwatch.statistics.estimates.rates import confidence_sequence, wilson
+from gapwatch.statistics.estimates.sketches import fold, quantile
+from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
+from gapwatch.statistics.estimates.verdicts import verdict
 
 
 def draw_drop() -> str:

@@ -5,7 +5,11 @@ from random import Random
 import pytest
 from answers.lab import attempts, real, sim
 
-from gapwatch.statistics.drops import MetricSums, duration_drop, mean_drop
+from gapwatch.statistics.estimates.drops import (
+    MetricSums,
+    duration_drop,
+    mean_drop,
+)
 
 DROP = "/deployments/berlin-line-3/drop"
 

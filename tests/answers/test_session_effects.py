@@ -3,7 +3,11 @@
 import pytest
 
 from gapwatch.answers.session_effects import MOST_LISTED, with_sessions
-from gapwatch.statistics.drops import Side, rate_drop, side_limits
+from gapwatch.statistics.estimates.drops import (
+    Side,
+    rate_drop,
+    side_limits,
+)
 
 SESSIONS = [(5, 5)] * 30 + [(0, 5)] * 10
 

@@ -3,7 +3,7 @@
 import numpy as np
 from gapwatch_client import Contract, Gapwatch
 
-from gapwatch.statistics.contracts import compare_contracts
+from gapwatch.statistics.causes.contracts import compare_contracts
 
 
 def describe(order, scale, prompt="pick the mug") -> Contract:

@@ -8,8 +8,8 @@ import pytest
 
 from gapwatch.demo.experiment import TAXONOMY, batch_of_side, ledger_of, true_contributions, two_sides
 from gapwatch.demo.gaps import GAPS
-from gapwatch.statistics.attribution import FailedEpisode, attribute
-from gapwatch.statistics.evidence import weigh
+from gapwatch.statistics.causes.attribution import FailedEpisode, attribute
+from gapwatch.statistics.causes.evidence import weigh
 
 SEEDS = 8
 

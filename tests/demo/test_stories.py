@@ -9,8 +9,8 @@ from gapwatch.demo.history import tell, tell_now
 from gapwatch.demo.loading import demo_episodes, in_turns
 from gapwatch.demo.stories import STORIES
 from gapwatch.record import EpisodeRecord
-from gapwatch.statistics.onset import DayCount, find_onset
-from gapwatch.statistics.trust import PolicyPoint, simulator_trust
+from gapwatch.statistics.change.onset import DayCount, find_onset
+from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
 
 TODAY = date(2026, 11, 2)
 TOLD = {story.slug: tell(story, TODAY) for story in STORIES}

@@ -7,9 +7,9 @@ The success drop is not simulated but summed over all outcomes, in test_drops.py
 import numpy as np
 import pytest
 
-from gapwatch.statistics.decomposition import part_intervals
-from gapwatch.statistics.drops import MetricSums, mean_drop
-from gapwatch.statistics.ledger import Side, make_ledger
+from gapwatch.statistics.causes.decomposition import part_intervals
+from gapwatch.statistics.causes.ledger import Side, make_ledger
+from gapwatch.statistics.estimates.drops import MetricSums, mean_drop
 
 SIZES = (10, 30, 100, 300, 1000, 2000)
 SHAPES = {

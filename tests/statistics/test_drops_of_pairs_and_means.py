@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import brunnermunzel, multinomial, ttest_ind
 from statsmodels.duration.survfunc import SurvfuncRight
 
-from gapwatch.statistics.drops import (
+from gapwatch.statistics.estimates.drops import (
     MetricSums,
     duration_drop,
     mean_drop,

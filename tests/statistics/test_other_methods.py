@@ -9,8 +9,8 @@ from scipy.special import betaln
 from scipy.stats import beta, norm
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from gapwatch.statistics.rates import confidence_sequence, wilson
-from gapwatch.statistics.slices import newcombe
+from gapwatch.statistics.causes.slices import newcombe
+from gapwatch.statistics.estimates.rates import confidence_sequence, wilson
 
 
 def miettinen_nurminen(k1, n1, k2, n2):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.levels import MISSING
-from gapwatch.statistics.decomposition import Counts
+from gapwatch.statistics.causes.decomposition import Counts
 from gapwatch.store.read.sides import CellCount
 
 Key = tuple[str, ...]

@@ -14,7 +14,7 @@ from weakref import ref
 
 from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.session_effects import Sitting, with_sessions
-from gapwatch.statistics import drops
+from gapwatch.statistics.estimates import drops
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import sides
 from gapwatch.store.read.sides import (

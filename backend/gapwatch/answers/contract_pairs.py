@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapwatch.answers.answer import Caution, FieldDifference
-from gapwatch.statistics.contracts import ContractDiff, Difference, compare_contracts
+from gapwatch.statistics.causes.contracts import (
+    ContractDiff,
+    Difference,
+    compare_contracts,
+)
 from gapwatch.store.read.sides import ContractCount
 from gapwatch.store.tables.rollups import NO_CONTRACT
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from datetime import UTC, date, timedelta
 
 from gapwatch.answers.comparison import Comparison
-from gapwatch.statistics.onset import DayCount, Event, Onset, find_onset
+from gapwatch.statistics.change.onset import (
+    DayCount,
+    Event,
+    Onset,
+    find_onset,
+)
 
 # The search compares every day with every other; a longer history is taken by the week, and then by four weeks.
 MOST_DAYS = 400

@@ -10,7 +10,7 @@ from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.comparison_side import Half
 from gapwatch.answers.metric_drop import compare_metric, paired_reward
-from gapwatch.statistics import drops, verdicts
+from gapwatch.statistics.estimates import drops, verdicts
 from gapwatch.store.read.sides import PairRow
 
 FEWEST_PAIRS = 10

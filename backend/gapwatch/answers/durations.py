@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from gapwatch.answers.comparison_side import Half
-from gapwatch.statistics import drops, sketches
+from gapwatch.statistics.estimates import drops, sketches
 
 OUTCOMES: tuple[Literal["success", "failure"], ...] = ("success", "failure")
 

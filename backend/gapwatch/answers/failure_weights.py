@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.answers.comparison_side import Half
-from gapwatch.statistics import ledger
-from gapwatch.statistics.attribution import FailedEpisode, Level, UsualRange, attribute
-from gapwatch.statistics.evidence import (
+from gapwatch.statistics.causes import ledger
+from gapwatch.statistics.causes.attribution import (
+    FailedEpisode,
+    Level,
+    UsualRange,
+    attribute,
+)
+from gapwatch.statistics.causes.evidence import (
     CONTRACT_SIGNAL,
     FailedBatch,
     Weights,
@@ -20,8 +25,8 @@ from gapwatch.statistics.evidence import (
     usual_ranges,
     weigh,
 )
-from gapwatch.statistics.labelling import even_out
-from gapwatch.statistics.sketches import Sketch, bin_index
+from gapwatch.statistics.causes.labelling import even_out
+from gapwatch.statistics.estimates.sketches import Sketch, bin_index
 from gapwatch.store.read.sides import FailedRows, Signature
 from gapwatch.taxonomy import Taxonomy
 

@@ -9,7 +9,7 @@ from typing import Any
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.comparison_side import Half
-from gapwatch.statistics.slices import newcombe
+from gapwatch.statistics.causes.slices import newcombe
 from gapwatch.store.read.sides import Signature
 from gapwatch.taxonomy import Taxonomy
 

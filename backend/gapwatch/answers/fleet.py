@@ -11,8 +11,8 @@ from gapwatch.answers.baselines import choose, on_sim
 from gapwatch.answers.drop import DropValue, interval_of, smallest_success
 from gapwatch.answers.question import EVERYTHING, Question
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching, tallies
-from gapwatch.statistics import drops, verdicts
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates import drops, verdicts
+from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory
 from gapwatch.store.read.directory import Deployment

@@ -16,9 +16,14 @@ from gapwatch.answers.failure_weights import (
 )
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
-from gapwatch.statistics.decomposition import Counts, Decomposition, decompose, part_intervals
-from gapwatch.statistics.ledger import Entry, make_ledger
-from gapwatch.statistics.shapley import ConditionShares, shapley_over_conditions
+from gapwatch.statistics.causes.decomposition import (
+    Counts,
+    Decomposition,
+    decompose,
+    part_intervals,
+)
+from gapwatch.statistics.causes.ledger import Entry, make_ledger
+from gapwatch.statistics.causes.shapley import ConditionShares, shapley_over_conditions
 from gapwatch.store.read import directory
 from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
 

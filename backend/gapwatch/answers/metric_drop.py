@@ -13,8 +13,12 @@ from gapwatch.answers.answer import Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.comparison_side import Half
 from gapwatch.answers.durations import restricted_means, sums_of
-from gapwatch.statistics import drops, sketches, verdicts
-from gapwatch.statistics.rates import Z_95, t_95
+from gapwatch.statistics.estimates import (
+    drops,
+    sketches,
+    verdicts,
+)
+from gapwatch.statistics.estimates.rates import Z_95, t_95
 from gapwatch.store.read.sides import PairRow
 
 Better = Literal["higher", "lower"]

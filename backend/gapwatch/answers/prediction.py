@@ -11,7 +11,13 @@ from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.strata import condition_strata
-from gapwatch.statistics.predictive import FEWEST_PAIRS, Cell, Prediction, predicted_by_cells, predicted_mean
+from gapwatch.statistics.estimates.predictive import (
+    FEWEST_PAIRS,
+    Cell,
+    Prediction,
+    predicted_by_cells,
+    predicted_mean,
+)
 
 # Beyond this the further sim episodes no longer sharpen anything, and beyond that real ones need no help.
 MOST_EXTRA = 20_000

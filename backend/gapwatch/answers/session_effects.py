@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gapwatch.statistics import rates
-from gapwatch.statistics.drops import Side
+from gapwatch.statistics.estimates import rates
+from gapwatch.statistics.estimates.drops import Side
 
 # An attempt without a session is a sitting of its own; more of them than this are not listed one by one.
 MOST_LISTED = 5000

@@ -8,10 +8,10 @@ from typing import Literal
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.comparison_side import Half
-from gapwatch.statistics import sketches
-from gapwatch.statistics.multiplicity import benjamini_hochberg
-from gapwatch.statistics.signals import SignalShift, compare_signal
-from gapwatch.statistics.sketches import Sketch
+from gapwatch.statistics.causes.signals import SignalShift, compare_signal
+from gapwatch.statistics.estimates import sketches
+from gapwatch.statistics.estimates.multiplicity import benjamini_hochberg
+from gapwatch.statistics.estimates.sketches import Sketch
 
 CURVE_POINTS = 60
 # Curves of so many signals, the most surely shifted; the others are told in numbers.

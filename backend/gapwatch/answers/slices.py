@@ -8,7 +8,11 @@ from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.strata import level_counts, pair_counts
 from gapwatch.levels import MISSING
-from gapwatch.statistics.slices import Counts, Slice, slice_drops
+from gapwatch.statistics.causes.slices import (
+    Counts,
+    Slice,
+    slice_drops,
+)
 
 MOST_SLICES = 200
 # Pairs of so many conditions, the most telling first, and levels that both sides have tried so often.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gapwatch.answers.cell_table import CellTable, Key
 from gapwatch.answers.comparison_side import Half
-from gapwatch.statistics.decomposition import Counts
+from gapwatch.statistics.causes.decomposition import Counts
 
 # A further condition is crossed in as long as this share of the episodes at most, of those whose every level both
 # sides have, falls into a combination that one side lacks. Beyond it, thin data would pass for off-support.

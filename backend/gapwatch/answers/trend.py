@@ -12,7 +12,7 @@ from gapwatch.answers.days import onset_of
 from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.question import Tier
 from gapwatch.errors import Fault, Invalid
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.read import sides
 from gapwatch.store.read.directory import DatedEvent
 from gapwatch.store.read.sides import BucketCount, Window

@@ -12,8 +12,8 @@ from gapwatch.answers.metric_drop import direction_of
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import Tally, matching, tallies
 from gapwatch.errors import Fault, Invalid, NotFound
-from gapwatch.statistics.sketches import Moments
-from gapwatch.statistics.trust import PolicyPoint, simulator_trust
+from gapwatch.statistics.estimates.sketches import Moments
+from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory, sides
 from gapwatch.store.read.sides import Scope

@@ -17,8 +17,8 @@ from gapwatch.filters import Name, StatisticsFilter
 from gapwatch.pages.figures.sides import height, sides_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.statistics.drops import Side, rate_drop
-from gapwatch.statistics.sequential import EProcess, add_block
+from gapwatch.statistics.estimates.drops import Side, rate_drop
+from gapwatch.statistics.estimates.sequential import EProcess, add_block
 from gapwatch.store.read import directory, fleet
 
 MOST_SUBJECTS = 6

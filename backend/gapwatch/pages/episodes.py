@@ -18,7 +18,7 @@ from gapwatch.pages.filtering import Applied, Asked, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.page_cursor import read_mark, write_mark
-from gapwatch.statistics.attribution import FailedEpisode, attribute
+from gapwatch.statistics.causes.attribution import FailedEpisode, attribute
 from gapwatch.store.read import episodes, fleet
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 

@@ -21,9 +21,13 @@ from gapwatch.answers.question import Question
 from gapwatch.answers.slices import suspects_of
 from gapwatch.levels import MISSING, level_of
 from gapwatch.pages.words import count
-from gapwatch.statistics import sketches
-from gapwatch.statistics.attribution import Attribution, FailedEpisode, attribute
-from gapwatch.statistics.evidence import CONTRACT_SIGNAL
+from gapwatch.statistics.causes.attribution import (
+    Attribution,
+    FailedEpisode,
+    attribute,
+)
+from gapwatch.statistics.causes.evidence import CONTRACT_SIGNAL
+from gapwatch.statistics.estimates import sketches
 from gapwatch.store.people.access import Transaction
 from gapwatch.store.read import directory
 from gapwatch.taxonomy import Taxonomy

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from gapwatch.answers.ledger import LedgerAnswer
 from gapwatch.answers.trend import Step
-from gapwatch.statistics.slices import newcombe
+from gapwatch.statistics.causes.slices import newcombe
 from gapwatch.store.read.directory import DatedEvent
 from gapwatch.taxonomy import BY_ID
 

@@ -8,7 +8,7 @@ from itertools import compress, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.sketches import signed_bins, step_sums
+from gapwatch.statistics.estimates.sketches import signed_bins, step_sums
 from gapwatch.tally.rows import Columns, Names, numbered, unpack
 from gapwatch.tally.sums import JUDGED, Measured, Scope
 from gapwatch.tally.values import ValueSum

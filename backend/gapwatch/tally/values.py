@@ -14,7 +14,9 @@ import msgspec
 
 @dataclass(slots=True)
 class ValueSum:
-    """Moments in whole steps (statistics/sketches.py), and bins; `bins[i]` counts values in log-bin i, `negative`
+    """Moments in whole steps (statistics/estimates/sketches.py), and bins.
+
+    `bins[i]` counts values in log-bin i, `negative`
     the same of −x."""
 
     n: int = 0

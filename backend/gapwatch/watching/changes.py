@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates.rates import wilson
 
 LOOK_BACK = timedelta(days=7)
 # The change point is an estimate: what happened a little after it may still be the cause.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gapwatch.statistics.drift import Crossing
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.rule_detectors import Unit
 from gapwatch.watching.rules import LEVELS, Rule

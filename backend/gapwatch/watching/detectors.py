@@ -7,9 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 from zlib import crc32
 
-from gapwatch.statistics import cusum, drift, drift_against_sim, drift_by_sessions, drift_shape
-from gapwatch.statistics.drift import Crossing
-from gapwatch.statistics.drift_by_sessions import SessionPart
+from gapwatch.statistics.change import (
+    cusum,
+    drift,
+    drift_against_sim,
+    drift_by_sessions,
+    drift_shape,
+)
+from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.change.drift_by_sessions import SessionPart
 
 
 class Detector(Protocol):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import Any, cast
 
-from gapwatch.statistics.drift import Crossing
-from gapwatch.statistics.drift_by_sessions import SessionPart
+from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.change.drift_by_sessions import SessionPart
 from gapwatch.watching.detector_run import (
     Found,
     Stored,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from gapwatch.statistics.multiplicity import e_benjamini_hochberg
+from gapwatch.statistics.estimates.multiplicity import e_benjamini_hochberg
 from gapwatch.watching.detector_run import (
     Found,
     Watched,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from gapwatch.statistics.cusum import CusumWatch
-from gapwatch.statistics.drift import LevelWatch
-from gapwatch.statistics.drift_against_sim import SimWatch
-from gapwatch.statistics.drift_shape import ShapeWatch
+from gapwatch.statistics.change.cusum import CusumWatch
+from gapwatch.statistics.change.drift import LevelWatch
+from gapwatch.statistics.change.drift_against_sim import SimWatch
+from gapwatch.statistics.change.drift_shape import ShapeWatch
 from gapwatch.watching.detectors import (
     CusumDetector,
     Detector,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gapwatch.statistics.drift_by_sessions import SessionPart
+from gapwatch.statistics.change.drift_by_sessions import SessionPart
 from gapwatch.watching.series import Seen, time_words
 
 OVER_AFTER_S = 2 * 3600.0

@@ -9,7 +9,7 @@ from gapwatch.answers.slices import SliceAnswer, SliceSide
 from gapwatch.pages.figures.axes import ANCHOR, right_column
 from gapwatch.pages.figures.text import bold, plain, short
 from gapwatch.pages.words import count, percent, point_interval, points
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates.rates import wilson
 
 MOST_LEVELS = 24
 GROUP_GAP = 1.3

@@ -12,7 +12,7 @@ from typing import Any
 from gapwatch.answers.trend import Step, TrendAnswer
 from gapwatch.pages.figures.text import plain
 from gapwatch.pages.words import MONTHS, THIN_GAP, count, percent, plain_day, plain_time, utc_text
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates.rates import wilson
 
 WINDOW_DAYS = 7
 MOST_SINGLE_DAYS, DAY_MS = 9, 24 * 3600 * 1000

@@ -8,7 +8,7 @@ from typing import Any
 from gapwatch.answers.trust import TrustAnswer, TrustedPolicy
 from gapwatch.pages.figures.text import bold, short
 from gapwatch.pages.words import count, percent
-from gapwatch.statistics.rates import wilson
+from gapwatch.statistics.estimates.rates import wilson
 
 MOST_LABELLED = 12
 # What the axes span at least, in points, and how near to each other two lines of text may stand.

@@ -1,0 +1,1 @@
+"""What a drop comes from: categories, conditions, signals and contracts."""

@@ -1,0 +1,47 @@
+"""What each signal is like in sim successes, and how far values outside can be blamed for failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gapwatch.statistics.causes.attribution import FEWEST_SUCCESSES, UsualRange
+from gapwatch.statistics.causes.blame import Outcomes, blame
+from gapwatch.statistics.causes.signals import shape_of
+from gapwatch.statistics.estimates.sketches import Sketch
+
+QUANTILES = (0.01, 0.5, 0.99)
+# What two sides must agree on is evidence, too: as a signal of this name, in how many fields an episode's contract
+# differs from that of the baseline, 0 for sim episodes themselves. The taxonomy knows it as interface_contract.
+CONTRACT_SIGNAL = "contract_fields_differing"
+
+
+def usual_ranges(
+    sim_successes: Mapping[str, Sketch | ArrayLike],
+    *,
+    sim_failures: Mapping[str, Sketch | ArrayLike] | None = None,
+    real_successes: Mapping[str, Sketch | ArrayLike] | None = None,
+    real_failures: Mapping[str, Sketch | ArrayLike] | None = None,
+) -> dict[str, UsualRange]:
+    """Each signal's 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
+
+    With the other three, unusual values have the credit of `blame.blame`; without them, all credit. Signals of
+    fewer than 50 sim successes are left out: so few do not show what is usual.
+    """
+    ranges = {}
+    for name, data in sim_successes.items():
+        shape = shape_of(data)
+        if shape.n < FEWEST_SUCCESSES:
+            continue
+        places = np.searchsorted(np.cumsum(shape.counts), np.floor(np.array(QUANTILES) * (shape.n - 1)), "right")
+        low, median, high = (float(shape.values[place]) for place in places)
+        if sim_failures is None or real_successes is None or real_failures is None:
+            ranges[name] = UsualRange(low, median, high, int(shape.n))
+            continue
+        sim = Outcomes(shape, shape_of(sim_failures.get(name, ())))
+        real = Outcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
+        above, below = (blame(low, median, high, sim, real, side) for side in ("above", "below"))
+        ranges[name] = UsualRange(low, median, high, int(shape.n), above=above, below=below)
+    return ranges

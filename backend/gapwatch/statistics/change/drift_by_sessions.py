@@ -1,0 +1,204 @@
+"""Drift where episodes come in sessions: one value a session, its mean, because episodes that resemble one another
+are not so many proofs.
+
+The promise stays a run length in episodes; state is the same handful of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+from gapwatch.statistics.change.drift import (
+    BETS,
+    CALM_BELOW,
+    LEARN_SESSIONS,
+    Climb,
+    Crossing,
+    LevelState,
+    LevelWatch,
+    learn_level,
+    level_crossing,
+    level_strength,
+    take_limit,
+    within_scale,
+)
+from gapwatch.statistics.change.drift_against_sim import (
+    START_EVERY,
+    SimState,
+    SimWatch,
+    against_sim_strength,
+    sim_crossing,
+)
+from gapwatch.statistics.estimates.rates import (
+    FEWEST_SESSIONS,
+    SessionSums,
+    wilson,
+)
+
+SPLIT = 0.08
+FIRST_SIZE = 20
+
+
+@dataclass(frozen=True)
+class SessionPart:
+    """Episodes of one session that are judged as one value, their mean; `n` is how many they are.
+
+    `ended` is on the last part of a session: the sum and the number of all its episodes. Of a session whose
+    episodes were `counted` one by one there is only this end, with an n of 0.
+    """
+
+    mean: float
+    n: int
+    is_judged: bool = True
+    ended: tuple[float, int] | None = None
+    counted: bool = False
+
+
+def part_size(sums: SessionSums) -> int:
+    """How many episodes of a session are judged as one value, from what earlier sessions were like.
+
+    Formula: ⌈m/k⌉ with m = Σnᵢ²/n, the size of the session that an episode is usually in, and k = 1 + ⌊0.08/ICC⌋
+    values a session. Where episodes of a session resemble one another (ICC above 0.08) a session is one value, and
+    one that is longer than usual is judged as if it were several. Where they do not, whole sessions would only be
+    slow: at an ICC of 0.01 a session of ten is judged in parts of two. Below five sessions nobody knows, and parts
+    of 20 are taken: shorter sessions are one value.
+    """
+    if sums.sessions < FEWEST_SESSIONS:
+        return FIRST_SIZE
+    if sums.n == sums.sessions:
+        return 1
+    return max(1, ceil(sums.squares / sums.n / (1 + floor(SPLIT / sums.likeness().icc))))
+
+
+def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequence[SessionPart]) -> list[Crossing]:
+    """Bring `state` past these parts of sessions, in order; returns what came true on the way.
+
+    Formula: as `drift.update_level`, with M ← (1 + λ(p₀ − ȳ)/(1 − p₀)) · (M + n) for a part of n episodes with the
+    mean ȳ. E[M] still grows by at most 1 an episode, so the run length keeps its unit: at least `arl` episodes. p₀
+    is the lower limit (95 %, one-sided) of `rates.clustered_rate` over whole sessions less `margin`, from five
+    sessions on. Assumes sessions whose mean, given the sessions before, is p₀ or more, and whose size does not
+    depend on how they went: then a session that is one part keeps the promise however alike its episodes are.
+    Parts of one session are not independent, and where a session has several the promise weakens with its ICC.
+    Source: as there. Smallest n: none with a limit, else 100 episodes and five sessions.
+    """
+    crossings: list[Crossing] = []
+    flip = watch.worse == "higher"
+    take_limit(watch, state)
+    for index, part in enumerate(parts):
+        y = 1 - part.mean if flip else part.mean
+        number = state.n
+        if state.climb is not None:
+            state.n, state.total = state.n + part.n, state.total + part.n * y
+            evidence = state.climb.step(y, part.n) if part.is_judged else 0.0
+            if evidence >= watch.clear_arl:
+                crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
+                state.since_n, state.since_total, state.climb = 0, 0.0, None
+                _forget_bets(state)
+            continue
+        _bet_on_part(state, y, part)
+        evidence = level_strength(state)
+        if evidence >= watch.arl:
+            state.since_n, state.since_total = _strongest_since(state)
+            crossings.append(level_crossing("breach", state, index, number, evidence, watch.arl, flip))
+            goal = state.limit if state.reference_value is None else state.reference_value
+            state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
+            state.strength = [0.0] * len(BETS)
+        elif part.ended is not None:
+            total, n = part.ended
+            _learn_session(watch, state, n - total if flip else total, n, part.counted)
+    return crossings
+
+
+def _bet_on_part(state: LevelState, y: float, part: SessionPart) -> None:
+    """One more part, with the mean y, into every bet against `state.limit`."""
+    if part.is_judged and state.limit is not None:
+        gain = (state.limit - y) / (1 - state.limit)
+        for i, bet in enumerate(BETS):
+            factor = 1 + bet * gain
+            state.strength[i] = factor * (state.strength[i] + part.n)
+            if state.best[i] <= 1:
+                state.best[i], state.began[i], state.before[i] = factor, state.n, state.total
+            else:
+                state.best[i] *= factor
+    state.n, state.total = state.n + part.n, state.total + part.n * y
+
+
+def _forget_bets(state: LevelState) -> None:
+    """The evidence begins anew."""
+    state.strength, state.best = [0.0] * len(BETS), [0.0] * len(BETS)
+    state.began, state.before = [state.n] * len(BETS), [state.total] * len(BETS)
+
+
+def _strongest_since(state: LevelState) -> tuple[int, float]:
+    """The episodes since the start from which the best bet has won most: how many, and their sum."""
+    leader = max(range(len(BETS)), key=state.best.__getitem__)
+    return state.n - state.began[leader], state.total - state.before[leader]
+
+
+def update_against_sim_by_sessions(
+    watch: SimWatch, state: SimState, sim: tuple[int, int], parts: Sequence[SessionPart]
+) -> list[Crossing]:
+    """Bring `state` past these parts of real sessions, with the sim successes and n known now.
+
+    Formula: the bets of `update_level_by_sessions` against the lower Wilson limit (97.5 %, one-sided) of sim;
+    alarm when they reach `arl` and the estimated drop exceeds `above`. They start with α·arl, or with what the
+    processes of `update_against_sim` have shown before there were sessions, in the same unit. So the chance of a
+    false alarm by episode t is at most α + t/arl beside the 2.5 % of the limit. Recovery: as there. Assumes what
+    bets on sessions assume, and independent sim episodes. Why not the two-sample process on session means: it
+    takes a mean for one outcome and cannot use how little the mean of many episodes varies. Source: as there.
+    Smallest n: one session.
+    """
+    crossings: list[Crossing] = []
+    state.sim_successes, state.sim_n = sim
+    if not state.sim_n:
+        state.n += sum(part.n for part in parts)
+        return crossings
+    sim_rate = state.sim_successes / state.sim_n
+    limit = within_scale(wilson(*sim)[0])
+    for index, part in enumerate(parts):
+        number, state.n = state.n, state.n + part.n
+        if state.climb is not None:
+            evidence = state.climb.step(part.mean, part.n) if part.is_judged else 0.0
+            if evidence >= watch.clear_arl:
+                crossings.append(sim_crossing("recovery", state, index, number, evidence, watch.clear_arl))
+                state.since_n, state.since_successes, state.climb = 0, 0.0, None
+                state.bets = fresh_bets(state.n)
+            continue
+        if part.ended is not None:
+            state.sessions.add(*part.ended)
+        if not part.n:
+            continue
+        if state.bets is None:
+            shown = START_EVERY * against_sim_strength(state) if state.started else watch.alpha * watch.arl
+            state.bets = fresh_bets(number, shown)
+            state.processes, state.filled, state.filled_successes = [], 0, 0.0
+        state.bets.limit = limit
+        _bet_on_part(state.bets, part.mean, part)
+        evidence = level_strength(state.bets)
+        since_n, since_successes = _strongest_since(state.bets)
+        if evidence >= watch.arl and sim_rate - since_successes / since_n > watch.above:
+            state.since_n, state.since_successes = since_n, since_successes
+            crossings.append(sim_crossing("breach", state, index, number, evidence, watch.arl))
+            state.climb = Climb(sim_rate, since_n, since_successes)
+    return crossings
+
+
+def fresh_bets(n: int, strength: float = 0.0) -> LevelState:
+    """Bets that begin after n episodes, with evidence that they have been given."""
+    return LevelState(n=n, strength=[strength] * len(BETS), began=[n] * len(BETS))
+
+
+def _learn_session(watch: LevelWatch, state: LevelState, total: float, n: int, counted: bool) -> None:
+    state.sessions.add(total, n)
+    is_enough = state.learned_n >= watch.learn_to and state.sessions.sessions > LEARN_SESSIONS
+    if watch.limit is not None or is_enough:
+        return
+    before = state.learned_n
+    if not counted:
+        state.learned_n += n
+        state.learned_total += total
+    is_due = before // watch.learn_every != state.learned_n // watch.learn_every
+    if is_due and state.learned_n >= watch.learn_from and max(state.best) < CALM_BELOW:
+        learn_level(watch, state)

@@ -1,0 +1,240 @@
+"""Whether a signal's values still come from the distribution they came from, asked after every episode.
+
+Values are compared through their ranks in a reference, so no shape is assumed, and the average run length
+without a change is promised however often anybody looks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapwatch.statistics.change.drift import (
+    HIGHEST_LIMIT,
+    LOWEST_LIMIT,
+    Crossing,
+)
+
+GRID = 64
+BINS = 8
+MEAN_BETS = (0.2, 0.4, 0.8)
+BIN_BET = 0.4
+# The reference is a sample too: limits are this many of its standard errors away from it.
+Z_MEAN, Z_BIN = 2.0, 2.5
+# After an alarm: a bet that has won this much says that it is not over.
+SUSPICIOUS = 50.0
+# Below this a bet on the mean has not won anything worth naming.
+TELLING = 3.0
+
+
+@dataclass(frozen=True)
+class ShapeWatch:
+    """`worse` says which way matters; `either` also looks at the shares of eight bins, for other changes of
+    shape.
+    """
+
+    worse: Literal["lower", "higher", "either"] = "either"
+    arl: float = 10_000.0
+    learn: int = 200
+    clear_episodes: int = 100
+
+
+@dataclass
+class ShapeState:
+    """While learning, `values` are the values so far; afterwards `grid` are quantiles of the reference."""
+
+    n: int = 0
+    values: list[float] = field(default_factory=list)
+    grid: list[float] = field(default_factory=list)
+    bins: list[int] = field(default_factory=list)
+    strength: list[float] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
+    began: list[int] = field(default_factory=list)
+    alarmed: bool = False
+    calm: int = 0
+
+
+def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
+    """Bring `state` past these values, in order; returns what came true on the way.
+
+    Formula: u is a value's rank in the reference, in steps of 1/128, ties in the middle. Bets that the mean of u
+    is above ½ + c or below ½ − c, c two standard errors of the reference, with λ in {.2, .4, .8}; and, for
+    `either`, that a bin of an eighth of the reference is visited more often than its upper limit. Each bet is a
+    Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. The change is where
+    the best bet's winnings began. After an alarm the statistic starts anew, and the series has recovered when
+    `clear_episodes` pass without new suspicion. Assumes values that are exchangeable with the reference as long
+    as nothing changes. Source: e-detectors of Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
+    """
+    crossings: list[Crossing] = []
+    table = _table(watch.worse, watch.learn, tuple(state.bins)) if state.grid else ()
+    strength, best, began, grid = state.strength, state.best, state.began, state.grid
+    for index, x in enumerate(values):
+        number, state.n = state.n, state.n + 1
+        if not grid:
+            state.values.append(x)
+            if len(state.values) >= watch.learn:
+                _learn(watch, state)
+                table = _table(watch.worse, watch.learn, tuple(state.bins))
+                strength, best, began, grid = state.strength, state.best, state.began, state.grid
+            continue
+        factors = table[bisect_left(grid, x) + bisect_right(grid, x)]
+        total = 0.0
+        for i, factor in enumerate(factors):
+            moved = factor * (strength[i] + 1)
+            strength[i] = moved
+            total += moved
+            if best[i] <= 1:
+                best[i], began[i] = factor, number
+            else:
+                best[i] *= factor
+        mean = total / len(factors)
+        if not state.alarmed and mean >= watch.arl:
+            leader = max(range(len(best)), key=best.__getitem__)
+            facts = {
+                "reference": {"n": watch.learn, "value": grid[GRID // 2], "end": watch.learn - 1},
+                "since": {"n": state.n - began[leader], "direction": _direction(best)},
+            }
+            crossings.append(
+                Crossing("breach", index, number, began[leader], "rank e-detector", mean, watch.arl, facts)
+            )
+            restart_shape(state, alarmed=True)
+        elif state.alarmed:
+            suspicious = max(best) >= SUSPICIOUS
+            state.calm = 0 if suspicious else state.calm + 1
+            if suspicious:
+                restart_shape(state, alarmed=True)
+            elif state.calm >= watch.clear_episodes:
+                began_at = number + 1 - state.calm
+                crossings.append(
+                    Crossing("recovery", index, number, began_at, "rank e-detector", mean, SUSPICIOUS, {})
+                )
+                restart_shape(state, alarmed=False)
+        strength, best, began = state.strength, state.best, state.began
+    return crossings
+
+
+def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
+    """As `update_shape` for a block that is judged only at its end, together with other series.
+
+    With S_s the product of a bet's factors from s to the end of the block, its statistic becomes
+    S_1 M + Σ S_s, and the best it has won max(S_1 best, max S_s): the recursions, written out over the block.
+    The same blocks give the same to the bit; another cut into blocks may differ in the last digit.
+    """
+    values = list(values)
+    if not state.grid:
+        taken = values[: watch.learn - len(state.values)]
+        state.values += taken
+        state.n += len(taken)
+        values = values[len(taken) :]
+        if len(state.values) >= watch.learn:
+            _learn(watch, state)
+    if not values:
+        return []
+    grid, x = np.asarray(state.grid), np.asarray(values)
+    places = np.searchsorted(grid, x, "left") + np.searchsorted(grid, x, "right")
+    factors = _array(watch.worse, watch.learn, tuple(state.bins))[places]
+    products = np.multiply.accumulate(factors[::-1], axis=0)[::-1]
+    state.strength = (products[0] * np.asarray(state.strength) + products.sum(axis=0)).tolist()
+    starts = products.argmax(axis=0)
+    fresh, carried = products.max(axis=0), products[0] * np.asarray(state.best)
+    state.began = np.where(carried > fresh, state.began, state.n + starts).tolist()
+    state.best = np.maximum(carried, fresh).tolist()
+    state.n += len(values)
+    if not state.alarmed:
+        return []
+    if max(state.best) >= SUSPICIOUS:
+        restart_shape(state, alarmed=True)
+        return []
+    state.calm += len(values)
+    if state.calm < watch.clear_episodes:
+        return []
+    mean, began = sum(state.strength) / len(state.strength), state.n - state.calm
+    restart_shape(state, alarmed=False)
+    last = len(values) - 1
+    return [Crossing("recovery", last, state.n - 1, began, "rank e-detector", mean, SUSPICIOUS, {})]
+
+
+@lru_cache(maxsize=512)
+def _array(worse: str, n: int, bins: tuple[int, ...]) -> NDArray[np.float64]:
+    return np.array(_table(worse, n, bins))
+
+
+def shape_strength(state: ShapeState) -> float:
+    return sum(state.strength) / len(state.strength) if state.strength and not state.alarmed else 0.0
+
+
+def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: float) -> Crossing:
+    """The alarm of a series that stands among others although it is below its own threshold (e-BH)."""
+    leader = max(range(len(state.best)), key=state.best.__getitem__)
+    facts = {
+        "reference": {"n": watch.learn, "value": state.grid[GRID // 2], "end": watch.learn - 1},
+        "since": {"n": state.n - state.began[leader], "direction": _direction(state.best)},
+    }
+    value, change = shape_strength(state), state.began[leader]
+    restart_shape(state, alarmed=True)
+    return Crossing("breach", index, state.n - 1, change, "rank e-detector", value, threshold, facts)
+
+
+def _learn(watch: ShapeWatch, state: ShapeState) -> None:
+    ordered, n = sorted(state.values), len(state.values)
+    state.grid = [ordered[min(n - 1, int((i + 0.5) * n / GRID))] for i in range(GRID)]
+    counts = [0] * BINS
+    for value in ordered:
+        counts[_bin(bisect_left(state.grid, value) + bisect_right(state.grid, value))] += 1
+    state.bins, state.values = counts, []
+    restart_shape(state, alarmed=False)
+
+
+def restart_shape(state: ShapeState, *, alarmed: bool) -> None:
+    """The evidence begins anew; what was learned stays."""
+    bets = 2 * len(MEAN_BETS) + BINS
+    state.strength, state.best, state.began = [0.0] * bets, [0.0] * bets, [state.n] * bets
+    state.alarmed, state.calm = alarmed, 0
+
+
+def _bin(place: int) -> int:
+    return min(BINS - 1, place * BINS // (2 * GRID))
+
+
+@lru_cache(maxsize=512)
+def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+    """What each bet wins at each of the places from 0 to 128 that a value can take in the grid."""
+    c = Z_MEAN * sqrt(1 / 12 / n) + 1 / (4 * GRID)
+    upper = 0.5 + c
+    shares = []
+    for count in bins:
+        p, z2 = count / n, Z_BIN * Z_BIN
+        half = Z_BIN * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+        shares.append(min(HIGHEST_LIMIT, max(LOWEST_LIMIT, (p + z2 / (2 * n) + half) / (1 + z2 / n))))
+    rows = []
+    for place in range(2 * GRID + 1):
+        u = place / (2 * GRID)
+        higher = [1 + bet * (u - upper) / upper for bet in MEAN_BETS]
+        lower = [1 + bet * (1 - u - upper) / upper for bet in MEAN_BETS]
+        visits = [1 + BIN_BET * ((_bin(place) == b) - share) / share for b, share in enumerate(shares)]
+        # A bet that is not made keeps its stake: nothing of the promise is spent on it.
+        none = [0.0]
+        rows.append(
+            tuple(
+                (higher if worse != "lower" else none * len(MEAN_BETS))
+                + (lower if worse != "higher" else none * len(MEAN_BETS))
+                + (visits if worse == "either" else none * BINS)
+            )
+        )
+    return tuple(rows)
+
+
+def _direction(best: Sequence[float]) -> str:
+    """The side on which the mean moved, unless only the shares of bins tell of a change."""
+    bets = len(MEAN_BETS)
+    higher, lower = max(best[:bets]), max(best[bets : 2 * bets])
+    if max(higher, lower) < TELLING:
+        return "other shape"
+    return "higher" if higher >= lower else "lower"

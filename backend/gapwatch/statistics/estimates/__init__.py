@@ -1,0 +1,1 @@
+"""How large something is and how sure that is: rates, drops, intervals, verdicts, sketches."""
