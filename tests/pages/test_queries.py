@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 import pytest
-from pages.test_deployment import story
+from pages.deployments.test_deployment import story
 from people import Browser, somebody
 
 from gapwatch.app import make_app

@@ -4,7 +4,7 @@ import weakref
 import pytest
 from jinja2 import DictLoader
 
-from gapwatch.pages.signin import SignInPage
+from gapwatch.pages.people.sign_in import SignInPage
 from gapwatch.pages.static import Assets
 from gapwatch.pages.templates import FRONTEND, Pages, make_environment
 

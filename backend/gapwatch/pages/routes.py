@@ -13,18 +13,23 @@ from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
 from gapwatch.access.sealing import Sealer
-from gapwatch.pages.account import Account, make_project, show_projects
 from gapwatch.pages.alert import Alert
 from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
-from gapwatch.pages.confirming import Confirming
-from gapwatch.pages.deployment import Deployment
-from gapwatch.pages.door import Door
+from gapwatch.pages.deployments.deployment import Deployment
 from gapwatch.pages.episode import Episode
 from gapwatch.pages.episodes import Episodes, Export
 from gapwatch.pages.fleet import Fleet
-from gapwatch.pages.joining import Joining
 from gapwatch.pages.live_updates import show_live
+from gapwatch.pages.people.account import (
+    Account,
+    make_project,
+    show_projects,
+)
+from gapwatch.pages.people.address_confirmation import Confirming
+from gapwatch.pages.people.onboarding import Joining
+from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.channels import Channels
 from gapwatch.pages.settings.keys import Keys
@@ -34,7 +39,6 @@ from gapwatch.pages.settings.rules import change_rules, show_rules
 from gapwatch.pages.settings.silences import add_silence, end_silence, show_silences
 from gapwatch.pages.settings.start import show_settings
 from gapwatch.pages.settings.taxonomy import change_taxonomy, show_taxonomy
-from gapwatch.pages.signin import SignIn
 from gapwatch.pages.templates import Pages
 from gapwatch.pages.trust import show_trust
 from gapwatch.settings import Settings

@@ -11,7 +11,7 @@ from gapwatch.access.roles import ROLES, WHAT_ROLES_DO
 from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.joining import is_address
+from gapwatch.pages.people.onboarding import is_address
 from gapwatch.store.people import access, members
 
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from gapwatch.errors import NotFound
 
 if TYPE_CHECKING:
-    from gapwatch.pages.deployment import DeploymentPage
+    from gapwatch.pages.deployments.deployment import DeploymentPage
 
 Row = list[Any]
 # What a spreadsheet takes for the start of a formula (OWASP, CSV injection).

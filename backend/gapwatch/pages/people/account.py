@@ -9,11 +9,11 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.passwords import WeakPassword, hash_password
 from gapwatch.access.roles import allows
 from gapwatch.errors import Forbidden
-from gapwatch.pages.door import Door
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.joining import is_slug
 from gapwatch.pages.links import Links
-from gapwatch.pages.signin import SignIn
+from gapwatch.pages.people.onboarding import is_slug
+from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.people import access
 
 

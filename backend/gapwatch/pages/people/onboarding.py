@@ -12,10 +12,10 @@ from starlette.responses import Response
 from gapwatch.access.passwords import WeakPassword, hash_password
 from gapwatch.access.tokens import hash_token, is_setup_token
 from gapwatch.errors import NotFound
-from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
-from gapwatch.pages.signin import SignIn
+from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.people import access, members
 
 FIRST_PROJECT = "main"

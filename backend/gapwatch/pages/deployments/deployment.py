@@ -20,13 +20,22 @@ from gapwatch.answers.trend import TrendAnswer, answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
 from gapwatch.pages.alerts import AlertEntry, open_alerts
-from gapwatch.pages.deployment_figures import Figures, draw
+from gapwatch.pages.deployments.figures import Figures, draw
+from gapwatch.pages.deployments.mitigations import (
+    Mitigation,
+    Suggestion,
+    measured,
+    suggestions,
+)
+from gapwatch.pages.deployments.report import (
+    Report,
+    report_headers,
+    unlinked,
+)
+from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.mitigations import Mitigation, Suggestion, measured, suggestions
-from gapwatch.pages.report import Report, report_headers, unlinked
 from gapwatch.pages.static import Assets
-from gapwatch.pages.tables import csv_answer, deployment_table
 from gapwatch.store.alerting import timeline
 from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
 from gapwatch.store.read.directory import DatedEvent

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from gapwatch.access.tokens import address_of_token, is_address_token
 from gapwatch.errors import NotFound
-from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
+from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.people import access
 

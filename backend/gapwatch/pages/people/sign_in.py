@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 from gapwatch.access.passwords import is_password
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.pages.door import Door
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import Visit
 from gapwatch.pages.links import local_path
+from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.people import access, members
 
 # Failures within 15 minutes.

@@ -13,7 +13,7 @@ from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
 
 if TYPE_CHECKING:
-    from gapwatch.pages.deployment import DeploymentPage
+    from gapwatch.pages.deployments.deployment import DeploymentPage
 
 # The filters of the page that the list of episodes knows too.
 SHARED = ("since", "until", "robot", "site", "stage", "condition")

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from gapwatch.pages.static import PLOTLY, Assets
 
 if TYPE_CHECKING:
-    from gapwatch.pages.deployment_figures import Figures
+    from gapwatch.pages.deployments.figures import Figures
 
 _OFFER = re.compile(rb"<br>Click: \w+ episodes")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")

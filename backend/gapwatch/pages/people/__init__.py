@@ -1,0 +1,1 @@
+"""Signing in, invitations, first steps and the own account."""
