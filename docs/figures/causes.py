@@ -11,7 +11,6 @@ from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
 from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
 from gapwatch.statistics.causes.decomposition import decompose
 from gapwatch.statistics.causes.evidence import usual_ranges
-from gapwatch.statistics.causes.shapley import shapley_over_phases
 from gapwatch.statistics.causes.slices import slice_drops
 
 MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
@@ -136,24 +135,6 @@ def draw_decomposition() -> str:
             "start" if (value or 0) >= 0 else "end",
         )
     plot.mark(0)
-    return plot.svg()
-
-
-def draw_shapley() -> str:
-    phases = ["perceive", "approach", "grasp", "lift", "transport", "place"]
-    found = shapley_over_phases(phases, [8, 10, 12, 14, 6, 5], 1000, [10, 12, 25, 68, 9, 4], 300) or {}
-    plot = Plot(
-        (-0.02, 0.3),
-        (0, 7),
-        title=f"The same drop over phases: {100 * sum(found.values()):.1f} points in all",
-        x_name="points of success lost",
-        left=110,
-    )
-    plot.ticks((0, 0.1, 0.2, 0.3), form="{:.0%}")
-    for row, phase in enumerate(phases):
-        plot.bar(6 - row, 0, found[phase], REAL)
-        plot.beside(6 - row, phase)
-        plot.words(max(found[phase], 0) + 0.004, 6 - row, f"{100 * found[phase]:+.1f}")
     return plot.svg()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import brunnermunzel, multinomial, ttest_ind
+from scipy.stats import multinomial, ttest_ind
 from statsmodels.duration.survfunc import SurvfuncRight
 
 from gapwatch.statistics.estimates.drops import (
@@ -12,7 +12,6 @@ from gapwatch.statistics.estimates.drops import (
     duration_drop,
     mean_drop,
     paired_drop,
-    probability_of_superiority,
     restricted_mean,
 )
 
@@ -161,32 +160,3 @@ def test_duration_drop_says_what_is_missing():
     assert timed_out.reason == "fewer than two completed episodes on a side"
     # Past 6 nothing is known of real: an asked-for 60 is cut back.
     assert duration_drop(cut(3, 4, 5), cut(4, 5, -6), tau=60).tau == 6
-
-
-PAIN = [1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 4, 1, 1], [3, 3, 4, 3, 1, 2, 3, 1, 1, 5, 4]
-
-
-def test_superiority_of_brunner_and_munzels_pain_scores():
-    """Brunner & Munzel 2000; R lawstat prints 0.788961 and 0.5952169 to 0.9827052."""
-    share = probability_of_superiority(*PAIN)
-    assert (share.value, share.low, share.high) == pytest.approx((0.788961, 0.5952169, 0.9827052), abs=1e-6)
-
-
-def test_superiority_decides_as_scipy_does():
-    random = np.random.default_rng(12)
-    for _ in range(100):
-        sim, real = random.normal(0, 1, 15).round(1), random.normal(0.6, 2, 12).round(1)
-        share = probability_of_superiority(sim, real)
-        assert (brunnermunzel(sim, real).pvalue < 0.05) == (not share.low <= 0.5 <= share.high)
-
-
-@steady
-@given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))
-def test_superiority_of_any_samples(sim, real):
-    share = probability_of_superiority(sim, real)
-    if share.value is None:
-        assert share.reason in ("no sim episodes", "no real episodes")
-        return
-    assert 0 <= share.low <= share.value <= share.high <= 1
-    assert share.low < share.high
-    assert probability_of_superiority(real, sim).value == pytest.approx(1 - share.value)

@@ -9,9 +9,7 @@ from gapwatch.statistics.causes.decomposition import (
     decompose,
     mantel_haenszel,
     part_intervals,
-    threefold,
 )
-from gapwatch.statistics.causes.shapley import shapley_over_phases
 from gapwatch.statistics.estimates.rates import clustered_rate
 
 steady = settings(deadline=None, derandomize=True, database=None)
@@ -148,9 +146,6 @@ def test_the_parts_add_up_to_the_drop(cells, smallest):
         return
     assert found.crude == pytest.approx(k_sim / n_sim - k_real / n_real, abs=1e-12)
     assert found.off_support + found.mix + found.rate == pytest.approx(found.crude, abs=1e-9)
-    mix, rate, interaction = threefold(cells)
-    plain = decompose(cells, smallest=0)
-    assert mix + rate + interaction == pytest.approx(plain.mix + plain.rate, abs=1e-9)
 
 
 @steady
@@ -215,17 +210,6 @@ def test_without_common_strata_everything_is_off_support():
 def test_an_odds_ratio_without_failures_is_not_made_up():
     pooled = mantel_haenszel([(10, 10, 5, 5)])
     assert (pooled.odds_ratio, pooled.odds_interval, pooled.p_value, pooled.difference) == (None, None, None, 0)
-
-
-def test_phases_add_up_to_the_drop():
-    """Of 200 sim and 50 real episodes; a phase that is passed equally well on both sides gets nothing."""
-    phases = ["approach", "grasp", "lift", "place"]
-    points = shapley_over_phases(phases, [10, 10, 0, 0], 200, [5, 15, 0, 0], 50)
-    assert sum(points.values()) == pytest.approx(0.9 - 0.6, abs=1e-12)
-    assert points["lift"] == points["place"] == 0
-    assert points["grasp"] > points["approach"] > 0
-    assert shapley_over_phases(["a", "b"], [0, 5], 10, [10, 0], 10) == pytest.approx({"a": 0.75 - 0.25, "b": 0.0})
-    assert shapley_over_phases(phases, [0] * 4, 0, [0] * 4, 10) is None
 
 
 def simulated(generator, w_sim, w_real, r_sim, r_real, n_real):

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +6,6 @@ from statsmodels.stats.multitest import multipletests
 from gapwatch.statistics.estimates.multiplicity import (
     benjamini_hochberg,
     e_benjamini_hochberg,
-    p_to_e,
 )
 
 steady = settings(deadline=None, derandomize=True, database=None)
@@ -54,13 +52,6 @@ def test_order_does_not_matter(p_values, chance):
 def test_e_values_that_stand(e_values, kept):
     """The first row is the check of Wang and Ramdas by definition; 20 = 1 / 0.05."""
     assert e_benjamini_hochberg(e_values) == kept
-
-
-def test_an_e_value_made_of_a_p_value_has_mean_one():
-    p = (np.arange(1_000_000) + 0.5) / 1_000_000
-    assert np.mean([p_to_e(x) for x in p]) == pytest.approx(1, abs=1e-3)
-    assert p_to_e(0.0025) == pytest.approx(10)
-    assert p_to_e(0) == float("inf")
 
 
 def test_nothing_in_nothing_out():

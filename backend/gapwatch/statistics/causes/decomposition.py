@@ -93,17 +93,6 @@ def decompose(strata: Strata, tree: Tree | None = None, smallest: int = SMALLEST
     )  # fmt: skip
 
 
-def threefold(strata: Strata) -> tuple[float, float, float]:
-    """Mix at real rates, rate at the real mix, and the interaction of both, on the common strata.
-
-    Formula: Σ (w_sim − w_real) r_real, Σ w_real (r_sim − r_real), Σ (w_sim − w_real)(r_sim − r_real).
-    Source: Oaxaca 1973, Blinder 1973. Zeros without a common stratum.
-    """
-    r, n_sim, s, n_real = _rates(c for c in strata.values() if c[1] > 0 and c[3] > 0)
-    w, v = n_sim / n_sim.sum(), n_real / n_real.sum()
-    return float((w - v) @ s), float(v @ (r - s)), float((w - v) @ (r - s))
-
-
 def mantel_haenszel(tables: Sequence[Counts]) -> MantelHaenszel | None:
     """The effect pooled over strata that both sides have; None without any.
 

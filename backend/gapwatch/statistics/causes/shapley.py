@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import factorial, prod
+from math import factorial
 from typing import TypeVar
 
 import numpy as np
@@ -47,37 +47,6 @@ def shapley_of(
         outcome([second[j] if subset >> j & 1 else first[j] for j in range(count)]) for subset in range(1 << count)
     ]
     return shapley(worth)
-
-
-def shapley_of_product(first: Sequence[float], second: Sequence[float]) -> NDArray[np.float64]:
-    """The share of each factor in Π second − Π first: Das Gupta's R = abc…, pass rates of successive phases."""
-    return shapley_of(prod, first, second)
-
-
-def shapley_over_phases(
-    phases: Sequence[str], sim_failures: Sequence[int], n_sim: int, real_failures: Sequence[int], n_real: int
-) -> dict[str, float] | None:
-    """A drop split over the phases in which episodes fail, given in the order they are passed through.
-
-    Formula: success = Π pass rates; a phase's pass rate is 1 − failures in it / episodes that reached it; a phase
-    gets its Shapley share of Π sim − Π real. A phase that a side never reached takes the other side's rate, so it
-    gets nothing. Source: Das Gupta 1993 (R = abc…).
-    Assumes each failed episode names one phase. None without episodes on a side or with more than ten phases.
-    """
-    if min(n_sim, n_real) == 0 or not 1 <= len(phases) <= MOST_FACTORS:
-        return None
-    sim, real = _pass_rates(sim_failures, n_sim), _pass_rates(real_failures, n_real)
-    first = [r if r is not None else s if s is not None else 1.0 for s, r in zip(sim, real, strict=True)]
-    second = [s if s is not None else r for s, r in zip(sim, first, strict=True)]
-    return dict(zip(phases, shapley_of_product(first, second).tolist(), strict=True))
-
-
-def _pass_rates(failures: Sequence[int], n: int) -> list[float | None]:
-    rates: list[float | None] = []
-    for failed in failures:
-        rates.append(1 - failed / n if n > 0 else None)
-        n -= failed
-    return rates
 
 
 @dataclass(frozen=True)

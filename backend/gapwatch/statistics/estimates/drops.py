@@ -12,8 +12,6 @@ from itertools import groupby
 from math import inf, sqrt
 from typing import Literal
 
-import numpy as np
-
 from gapwatch.statistics.estimates import rates
 from gapwatch.statistics.estimates.rates import (
     Limits,
@@ -237,24 +235,3 @@ def duration_drop(sim: Samples, real: Samples, tau: float | None = None) -> Mean
     wider = [m / (m - 1) for m in done]
     low, high, reason = _welch(value, (sim_var * wider[0], done[0]), (real_var * wider[1], done[1]))
     return MeanDrop(value, low, high, method, *sizes, reason, tau)
-
-
-def probability_of_superiority(sim: Sequence[float], real: Sequence[float]) -> MeanDrop:
-    """The share of (sim, real) pairs in which real is the larger, ties counting half.
-
-    Formula: mean placement of real among sim, Brunner & Munzel's variance and t interval, cut to [0, 1]; with the
-    sides fully apart (variance 0) Wilson's on min(n) pairs. For durations give min(duration, tau). Source: Brunner
-    & Munzel 2000. Assumes independent episodes, no shape. Smallest n: 1 a side; trustworthy from about 10.
-    """
-    sizes = (len(sim), len(real))
-    if not min(sizes):
-        return MeanDrop(None, None, None, "brunner-munzel", *sizes, f"no {'real' if sizes[0] else 'sim'} episodes")
-    x, y = np.sort(np.asarray(sim, dtype=float)), np.sort(np.asarray(real, dtype=float))
-    in_sim = (np.searchsorted(x, y, "left") + np.searchsorted(x, y, "right")) / (2 * len(x))
-    in_real = (np.searchsorted(y, x, "left") + np.searchsorted(y, x, "right")) / (2 * len(y))
-    value, pairs = float(in_sim.mean()), min(sizes)
-    spread = [float(placed.var(ddof=1)) / len(placed) if pairs > 1 else 0.0 for placed in (in_real, in_sim)]
-    low, high, _ = _welch(value, (spread[0], sizes[0]), (spread[1], sizes[1]))
-    if low is None or high is None:
-        return MeanDrop(value, *wilson(value * pairs, pairs), "wilson on pairs", *sizes)
-    return MeanDrop(value, max(0.0, low), min(1.0, high), "brunner-munzel", *sizes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf, sqrt
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -38,12 +37,3 @@ def e_benjamini_hochberg(e_values: Sequence[float], level: float = 0.05) -> tupl
         if e_values[index] * k * level >= m:
             kept = k
     return tuple(order[:kept])
-
-
-def p_to_e(p_value: float) -> float:
-    """A p-value as an e-value.
-
-    Formula: e = ½ p^(−½), the calibrator κ p^(κ−1) at κ = ½; its mean over uniform p is 1, so it is valid and
-    weaker than p. Source: Vovk and Wang 2021. p = 0 gives infinity.
-    """
-    return 0.5 / sqrt(p_value) if p_value > 0 else inf

@@ -52,11 +52,6 @@ def bin_index(x: float, a: float = ACCURACY) -> int:
     return int(_indices(np.array([x]), a)[0])
 
 
-def bins_needed(smallest: float, largest: float, a: float = ACCURACY) -> float:
-    """How many bins a range takes: ln(largest / smallest) / ln γ."""
-    return log(largest / smallest) / log((1 + a) / (1 - a))
-
-
 def fold(values: ArrayLike, a: float = ACCURACY) -> Sketch:
     """The sketch of some values; sizes below the smallest normal double (2.2e-308) count as zero.
 
@@ -75,18 +70,10 @@ def merge(parts: Iterable[Sketch]) -> Sketch:
     negative: dict[int, int] = {}
     zero = 0
     for part in parts:
-        _add(positive, part.positive, 1)
-        _add(negative, part.negative, 1)
+        _add(positive, part.positive)
+        _add(negative, part.negative)
         zero += part.zero
     return Sketch(_tidy(positive), _tidy(negative), zero)
-
-
-def subtract(whole: Sketch, part: Sketch) -> Sketch:
-    """The sketch before `part` was merged in, exactly. A correction may pass through negative counts."""
-    positive, negative = dict(whole.positive), dict(whole.negative)
-    _add(positive, part.positive, -1)
-    _add(negative, part.negative, -1)
-    return Sketch(_tidy(positive), _tidy(negative), whole.zero - part.zero)
 
 
 def values_and_counts(sketch: Sketch, a: float = ACCURACY) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -291,9 +278,9 @@ def _count(x: NDArray[np.float64], a: float) -> dict[int, int]:
     return dict(zip(index.tolist(), counts.tolist(), strict=True))
 
 
-def _add(into: dict[int, int], part: Mapping[int, int], sign: int) -> None:
+def _add(into: dict[int, int], part: Mapping[int, int]) -> None:
     for index, count in part.items():
-        into[index] = into.get(index, 0) + sign * count
+        into[index] = into.get(index, 0) + count
 
 
 def _tidy(counts: Mapping[int, int]) -> dict[int, int]:
