@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.demo.records import INTERRUPTED, Told, records_of
-from gapwatch.demo.stories import EVENING, JOINTS, Moments, Story
+from gapwatch.demo.stories import EVENING, JOINTS, Story, StoryTimes
 from gapwatch.demo.world import REAL, SIM, Scene, draw_scene, run
 
 SEED = 7
@@ -48,13 +48,15 @@ def tell_now(story: Story, now: datetime, generator: np.random.Generator) -> dic
     hour = now.hour + now.minute / 60
     robots, sites = story.robots * len(story.sites), len(story.sites)
     robot = generator.integers(0, robots, 1)
-    at = Moments(np.zeros(1), np.array([hour]), robot % sites, robot // sites, np.array([len(story.versions) - 1]))
+    at = StoryTimes(
+        np.zeros(1), np.array([hour]), robot % sites, robot // sites, np.array([len(story.versions) - 1])
+    )
     scene = draw_scene(1, generator, handover=story.handover, surfaces=story.surfaces)
     told = _real(replace(story, paired=False), at, scene, now.date())
     return records_of(told, np.array([int(now.timestamp() * 1000)]), generator)[0]
 
 
-def _moments(story: Story, generator: np.random.Generator) -> Moments:
+def _moments(story: Story, generator: np.random.Generator) -> StoryTimes:
     """From six to ten in the evening; robots take turns at random. What no longer lives ended yesterday."""
     n = story.n_real
     whole = np.sort(generator.integers(int(story.first_day), 1 if story.lives else 0, n))
@@ -62,7 +64,7 @@ def _moments(story: Story, generator: np.random.Generator) -> Moments:
     robot = generator.integers(0, story.robots * len(story.sites), n)
     day = whole + hour / 24
     version = np.searchsorted([first for first, _ in story.versions], day, "right") - 1
-    return Moments(day, hour, robot % len(story.sites), robot // len(story.sites), np.maximum(version, 0))
+    return StoryTimes(day, hour, robot % len(story.sites), robot // len(story.sites), np.maximum(version, 0))
 
 
 def _sim_times(story: Story, generator: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -105,7 +107,7 @@ def _sim(story: Story, day: NDArray[np.float64], version: NDArray[np.int64], sce
     return Told(found, day, shared, columns, shifts, story.labelled, interrupted=0.0)
 
 
-def _real(story: Story, at: Moments, scene: Scene, anchor: date) -> Told:
+def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> Told:
     changes = dict(story.real(at))
     changes["skill"] = story.skill + changes.get("skill", 0.0)
     found = run(replace(REAL, **changes), scene)

@@ -19,7 +19,7 @@ ISAAC, MUJOCO = ("isaac-sim", "5.0.0"), ("mujoco", "3.3.0")
 
 
 @dataclass(frozen=True)
-class Moments:
+class StoryTimes:
     """When and where each real episode of a story happens: day 0 is today, −90 the first; places in the tables."""
 
     day: Array
@@ -30,7 +30,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Event:
+class StoryEvent:
     """Something that may explain a change; it happens before the first shift."""
 
     day: float
@@ -48,7 +48,7 @@ class Story:
     task: str
     n_sim: int
     n_real: int
-    real: Callable[[Moments], Mapping[str, Quantity]] = lambda at: {}
+    real: Callable[[StoryTimes], Mapping[str, Quantity]] = lambda at: {}
     sim: Mapping[str, Quantity] = field(default_factory=dict)
     skill: float = 0.0
     versions: Sequence[tuple[float, str]] = ((-DAYS, "1.0.0"),)
@@ -60,7 +60,7 @@ class Story:
     handover: bool = False
     surfaces: tuple[float, ...] = (0.4, 0.4, 0.2)
     contract: Mapping[str, Any] = field(default_factory=dict)
-    events: Sequence[Event] = ()
+    events: Sequence[StoryEvent] = ()
     labelled: float = 0.6
     paired: bool = False
     lives: bool = True
@@ -74,7 +74,7 @@ STORIES = (
         "parcel-sort", "sort-parcel", 1800, 6000,
         skill=0.15, versions=((-DAYS, "4.2.0"),), sites=("zurich",), robots=4,
         stages=((-DAYS, "shadow"), (-80, "supervised"), (-62, "full")),
-        events=(Event(-62, "release", "parcel-sort 4.2.0 goes to full autonomy"),),
+        events=(StoryEvent(-62, "release", "parcel-sort 4.2.0 goes to full autonomy"),),
     ),
     Story(
         "berlin-line-3", "Contact slip on a rubber belt: 95 % in simulation, 60 % in reality.",
@@ -94,21 +94,21 @@ STORIES = (
         lambda at: {"calibration_mm": 0.8 + np.clip(at.day + 21, 0, 21) * 0.17},
         versions=((-DAYS, "2.3.1"),), sites=("turin",), robots=2,
         stages=((-DAYS, "supervised"), (-70, "full")),
-        events=(Event(-88, "calibration", "hand-eye calibration 2 of cell 1"),),
+        events=(StoryEvent(-88, "calibration", "hand-eye calibration 2 of cell 1"),),
     ),
     Story(
         "osaka-line-1", "One robot's latency: osaka-3 was moved to the wireless network.",
         "kit-assemble", "assemble-kit", 1500, 4000,
         lambda at: {"latency_ms": np.where((at.robot == 2) & (at.day >= -40), 34.0, 7.5)},  # noqa: PLR2004
         skill=-0.1, versions=((-DAYS, "3.1.0"),), sites=("osaka",), robots=4, stages=((-DAYS, "full"),),
-        events=(Event(-40, "other", "osaka-3 moved to the wireless network"),),
+        events=(StoryEvent(-40, "other", "osaka-3 moved to the wireless network"),),
     ),
     Story(
         "austin-pack-2", "A new release regresses: 2.1.0 is as good in simulation and worse in reality.",
         "bag-pack", "pack-bag", 1200, 3600,
         lambda at: {"skill": np.where(at.version == 1, -0.75, 0.0)},
         versions=((-DAYS, "2.0.3"), (-24, "2.1.0")), sites=("austin",), stages=((-DAYS, "full"),),
-        events=(Event(-24, "release", "bag-pack 2.1.0"),),
+        events=(StoryEvent(-24, "release", "bag-pack 2.1.0"),),
     ),
     Story(
         "benelux-tote-1", "Antwerp is fine, Ghent is not: its totes are full of other things.",
@@ -123,7 +123,7 @@ STORIES = (
         versions=((-DAYS, "0.4.0"),), sites=("seoul",), simulator=MUJOCO, robots=1, first_day=-6,
         stages=((-DAYS, "shadow"),),
         contract={"joint_order": [*JOINTS[:3], JOINTS[4], JOINTS[3], JOINTS[5]]}, lives=False,
-        events=(Event(-6, "release", "drawer-open 0.4.0 on seoul-1, firmware 5.12"),),
+        events=(StoryEvent(-6, "release", "drawer-open 0.4.0 on seoul-1, firmware 5.12"),),
     ),
     Story(
         "porto-peg-2", "A policy that exploits the simulator: it presses the peg through the wall.",
@@ -151,8 +151,8 @@ STORIES = (
         lambda at: {"friction": np.where(at.version == 1, 0.8, 0.69)},
         versions=((-DAYS, "1.4.0"), (-28, "1.4.1")), sites=("madrid",), simulator=MUJOCO, handover=True,
         events=(
-            Event(-31, "mitigation", "200 real grasps collected for fine-tuning"),
-            Event(-28, "release", "bottle-grasp 1.4.1, fine-tuned on them"),
+            StoryEvent(-31, "mitigation", "200 real grasps collected for fine-tuning"),
+            StoryEvent(-28, "release", "bottle-grasp 1.4.1, fine-tuned on them"),
         ),
     ),
 )  # fmt: skip
