@@ -47,7 +47,7 @@ class StartFailed(Exception):
 
 
 @dataclass
-class Part:
+class SupervisedProcess:
     """One supervised child process."""
 
     name: str
@@ -106,7 +106,7 @@ class Part:
 class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.parts: list[Part] = []
+        self.parts: list[SupervisedProcess] = []
         self.stopping = asyncio.Event()
         self.ready = False
         self._keepers: list[asyncio.Task[None]] = []
@@ -189,7 +189,7 @@ class Supervisor:
         return settings
 
     async def _start_server(self, server: embedded.Server) -> None:
-        part = Part(
+        part = SupervisedProcess(
             server.name,
             server.argv,
             embedded.server_environment(),
@@ -224,9 +224,9 @@ class Supervisor:
                 name = "web" if settings.web_processes == 1 else f"web-{number}"
                 argv = (*python, "web", "--fd", str(listener.fileno()))
                 env = environment | {"GAPWATCH_PART": name}
-                await self._keep(Part(name, argv, env, inherited_fds=(listener.fileno(),)))
+                await self._keep(SupervisedProcess(name, argv, env, inherited_fds=(listener.fileno(),)))
             for name in ("worker", "beat"):
-                await self._keep(Part(name, (*python, name), environment | {"GAPWATCH_PART": name}))
+                await self._keep(SupervisedProcess(name, (*python, name), environment | {"GAPWATCH_PART": name}))
             await self._until_answering(settings)
 
     async def _until_answering(self, settings: Settings) -> None:
@@ -237,12 +237,12 @@ class Supervisor:
                         return
                 await asyncio.sleep(0.05)
 
-    async def _keep(self, part: Part) -> None:
+    async def _keep(self, part: SupervisedProcess) -> None:
         await part.start(self.settings)
         self.parts.append(part)
         self._keepers.append(asyncio.create_task(self._restart_when_dead(part)))
 
-    async def _restart_when_dead(self, part: Part) -> None:
+    async def _restart_when_dead(self, part: SupervisedProcess) -> None:
         pause = FIRST_PAUSE_S
         while True:
             assert part.process is not None  # noqa: S101 - narrows the type
