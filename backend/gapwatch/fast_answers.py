@@ -24,20 +24,20 @@ WHOLE_BODY = "gapwatch.whole_body"
 _encode = msgspec.json.Encoder().encode
 
 
-class Answer(NamedTuple):
+class RawAnswer(NamedTuple):
     status: int
     body: bytes
     media_type: bytes = b"application/json"
     headers: Mapping[str, str] = {}
 
 
-Handler = Callable[[Scope, Receive], Awaitable[Answer]]
+Handler = Callable[[Scope, Receive], Awaitable[RawAnswer]]
 
 
-def refusal(error: Exception, request_id: str) -> Answer:
+def refusal(error: Exception, request_id: str) -> RawAnswer:
     """problem+json; an error that is not ours is logged, and told by its id alone."""
     if not isinstance(error, GapwatchError):
         log.exception("unexpected error", error=type(error).__name__)
         error = GapwatchError(f"The request failed and was logged under the id {request_id}.")
     body = _encode(error.problem(f"/requests/{request_id}"))
-    return Answer(error.status, body, b"application/problem+json", error.headers)
+    return RawAnswer(error.status, body, b"application/problem+json", error.headers)

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBody, NotFound
-from gapwatch.fast_answers import Answer, Handler
+from gapwatch.fast_answers import Handler, RawAnswer
 from gapwatch.ingest.batch import split_batch
 from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Call, media_type, read_body
 from gapwatch.ingest.checks import Refused
@@ -78,7 +78,7 @@ class IngestRoutes:
         """The calls that are worth answering directly."""
         return {"/api/v1/episodes": self.post_episode, "/api/v1/episodes/batch": self.post_batch}
 
-    async def post_episode(self, scope: Scope, receive: Receive) -> Answer:
+    async def post_episode(self, scope: Scope, receive: Receive) -> RawAnswer:
         call = Call(scope, receive)
         holder = await self._authorize(call)
         media_type(call.first(b"content-type"), (JSON,))
@@ -94,9 +94,9 @@ class IngestRoutes:
             code, message = FAULT_OF_STATUS[status]
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
         body = {"id": arrival.id, "status": status} | clock.told()
-        return Answer(201 if status == "accepted" else 200, _encode(body))
+        return RawAnswer(201 if status == "accepted" else 200, _encode(body))
 
-    async def post_batch(self, scope: Scope, receive: Receive) -> Answer:
+    async def post_batch(self, scope: Scope, receive: Receive) -> RawAnswer:
         call = Call(scope, receive)
         holder = await self._authorize(call)
         kind = media_type(call.first(b"content-type"), (JSON, NDJSON))
@@ -109,7 +109,7 @@ class IngestRoutes:
             outcome = await self._store_batch(holder, read, lambda: split_batch(body, kind), strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
-        return Answer(200, _encode(outcome | clock.told()))
+        return RawAnswer(200, _encode(outcome | clock.told()))
 
     async def put_episode(self, request: Request) -> Response:
         """Correct a stored episode: the whole record again, under the same id."""
