@@ -15,7 +15,7 @@ from gapwatch.statistics.change.drift import (
 )
 from gapwatch.statistics.change.onset import (
     DayCount,
-    Event,
+    DayEvent,
     find_onset,
 )
 from gapwatch.statistics.estimates.sequential import EProcess, add_block
@@ -27,7 +27,7 @@ def draw_onset() -> str:
     after = 38
     rates = np.where(np.arange(60) >= after, 0.7, 0.93)
     days = [DayCount(start + timedelta(days=i), int(generator.binomial(14, r)), 14) for i, r in enumerate(rates)]
-    found = find_onset(days, 940, 1000, [Event(start + timedelta(days=after), "release", "2.1.0")])
+    found = find_onset(days, 940, 1000, [DayEvent(start + timedelta(days=after), "release", "2.1.0")])
     plot = Plot(
         (0, 60),
         (0.3, 1.02),

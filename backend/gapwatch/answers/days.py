@@ -7,7 +7,7 @@ from datetime import UTC, date, timedelta
 from gapwatch.answers.comparison import Comparison
 from gapwatch.statistics.change.onset import (
     DayCount,
-    Event,
+    DayEvent,
     Onset,
     find_onset,
 )
@@ -39,7 +39,7 @@ def _onset(comparison: Comparison) -> tuple[Onset, int]:
         )
         for at, _, policy, _, cell, successes, failures, _, _ in judged
     ]
-    happened = [Event(event.at.astimezone(UTC).date(), event.kind, event.title) for event in comparison.events]
+    happened = [DayEvent(event.at.astimezone(UTC).date(), event.kind, event.title) for event in comparison.events]
     return find_onset(counts, sim.successes, sim.n, happened), step
 
 

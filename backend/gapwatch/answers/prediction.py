@@ -13,8 +13,8 @@ from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.strata import condition_strata
 from gapwatch.statistics.estimates.predictive import (
     FEWEST_PAIRS,
-    Cell,
     Prediction,
+    PredictionCell,
     predicted_by_cells,
     predicted_mean,
 )
@@ -110,7 +110,7 @@ def _by_cells(comparison: Comparison) -> tuple[Literal["cells", "none"], Predict
     table = np.array(list(strata.counts.values()), dtype=float)
     if _shares_differ(table):
         return refused("Real conditions come in other shares than sim's, so sim's mix does not predict them.")
-    cells = [Cell(int(c[0]), int(c[1]), int(c[2]), int(c[3]), float(c[1] / sim.n)) for c in table]
+    cells = [PredictionCell(int(c[0]), int(c[1]), int(c[2]), int(c[3]), float(c[1] / sim.n)) for c in table]
     return "cells", predicted_by_cells(cells)
 
 

@@ -8,7 +8,7 @@ from statsmodels.api import GLM, families
 
 from gapwatch.statistics.change.onset import (
     DayCount,
-    Event,
+    DayEvent,
     _Rows,
     find_onset,
 )
@@ -135,21 +135,21 @@ def steps(before, after, *, at=20, days=40, version="1"):
 
 
 def test_the_reason_names_day_events_and_what_was_lost_before():
-    found = find_onset(steps(16, 8), 950, 1000, [Event(START + timedelta(20), "calibration", "arm 2")])
+    found = find_onset(steps(16, 8), 950, 1000, [DayEvent(START + timedelta(20), "calibration", "arm 2")])
     assert (found.verdict, found.change_day) == ("step_change", START + timedelta(20))
     assert found.change == pytest.approx(0.4)
     assert found.reason == (
         "Success fell by 40.0 points on 2026-09-21 (plausible from 2026-09-21 to 2026-09-21); at that time: "
         "calibration arm 2 on 2026-09-21. Before that it was 15.0 points below sim."
     )
-    release = find_onset(steps(16, 8), 950, 1000, [Event(START + timedelta(20), "release", "1.5")])
+    release = find_onset(steps(16, 8), 950, 1000, [DayEvent(START + timedelta(20), "release", "1.5")])
     assert (release.verdict, release.change_day) == ("release_regression", START + timedelta(20))
     assert "with release 1.5 of 2026-09-21" in release.reason
 
 
 def test_a_release_on_a_day_of_rest_is_seen_the_next_day():
     worked = [d for d in steps(16, 8) if d.day not in (START + timedelta(18), START + timedelta(19))]
-    found = find_onset(worked, 950, 1000, [Event(START + timedelta(19), "release", "1.5")])
+    found = find_onset(worked, 950, 1000, [DayEvent(START + timedelta(19), "release", "1.5")])
     assert (found.verdict, found.change_day) == ("release_regression", START + timedelta(19))
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapwatch.statistics.estimates.predictive import (
-    Cell,
+    PredictionCell,
     best_effective_n,
     predicted_by_cells,
     predicted_mean,
@@ -151,7 +151,7 @@ def test_cells_predict_unpaired_episodes(n, sim, real):
     for _ in range(400):
         real_n = random.multinomial(n, [share] * len(sim))
         numbers = zip(random.binomial(300, sim), random.binomial(real_n, real), real_n, strict=True)
-        answer = predicted_by_cells([Cell(int(s), 300, int(r), int(m), share) for s, r, m in numbers])
+        answer = predicted_by_cells([PredictionCell(int(s), 300, int(r), int(m), share) for s, r, m in numbers])
         if answer.value is not None:
             held.append(answer.low <= np.mean(real) <= answer.high)
             assert answer.effective_n > n
@@ -161,20 +161,23 @@ def test_cells_predict_unpaired_episodes(n, sim, real):
 
 def test_cells_correct_an_unlucky_mix():
     """Half the target is hard, but the real episodes happened to be mostly easy: 50 of 60 instead of 30."""
-    answer = predicted_by_cells([Cell(285, 300, 45, 50, 0.5), Cell(60, 300, 1, 10, 0.5)])
+    answer = predicted_by_cells([PredictionCell(285, 300, 45, 50, 0.5), PredictionCell(60, 300, 1, 10, 0.5)])
     assert answer.value == pytest.approx(46 / 60 + (0.5 - 50 / 60) * 0.95 + (0.5 - 10 / 60) * 0.2)
 
 
 def test_sim_rates_from_few_episodes_are_less_certain_where_they_must_shift_the_mix():
     few, many = (
-        predicted_by_cells([Cell(19 * m, 20 * m, 45, 50, 0.5), Cell(4 * m, 20 * m, 1, 10, 0.5)]) for m in (1, 100)
+        predicted_by_cells(
+            [PredictionCell(19 * m, 20 * m, 45, 50, 0.5), PredictionCell(4 * m, 20 * m, 1, 10, 0.5)]
+        )
+        for m in (1, 100)
     )
     assert few.effective_n < 60 < many.effective_n
     assert few.reason == "no gain over the real episodes alone"
 
 
 def test_cells_that_sim_never_saw_are_refused():
-    cells = [Cell(285, 300, 45, 50, 0.5), Cell(0, 0, 3, 10, 0.5)]
+    cells = [PredictionCell(285, 300, 45, 50, 0.5), PredictionCell(0, 0, 3, 10, 0.5)]
     assert predicted_by_cells(cells).reason == "real episodes in cells that sim never saw"
     assert predicted_by_cells([]).reason == "0 real episodes; ten are needed"
 
@@ -201,7 +204,7 @@ cells = st.integers(0, 60).flatmap(
 @given(st.lists(cells, min_size=1, max_size=6))
 def test_any_cells_get_an_interval_or_a_reason(rows):
     total = sum(row[4] for row in rows)
-    answer = predicted_by_cells([Cell(*row[:4], row[4] / total) for row in rows])
+    answer = predicted_by_cells([PredictionCell(*row[:4], row[4] / total) for row in rows])
     assert (answer.value is None) == (answer.reason is not None)
     if answer.value is not None:
         assert 0 <= answer.low <= answer.value <= answer.high <= 1

@@ -54,7 +54,7 @@ class DayCount(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Event:
+class DayEvent:
     """Something that happened on a day: a `release`, a calibration, a mitigation."""
 
     day: date
@@ -78,7 +78,7 @@ class Onset:
     risen_day: date | None = None
 
 
-def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequence[Event] = ()) -> Onset:
+def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequence[DayEvent] = ()) -> Onset:
     """The onset of the drop against sim, k_sim successes of n_sim.
 
     Models of real, binomial, with a level for each site (each robot where there is one site): constant; a slope
@@ -261,7 +261,7 @@ class _Rows:
         k, n = (np.pad(of.cumsum(axis=0), ((1, 0), (0, 0)))[first] for of in (self._unit_k, self._unit_n))
         return self._parting_days, self._fit_parts(k, n, lambda best: self.day >= starts[best])
 
-    def releases(self, events: Sequence[Event]) -> tuple[list[tuple[date, str]], _Fit]:
+    def releases(self, events: Sequence[DayEvent]) -> tuple[list[tuple[date, str]], _Fit]:
         """A version by its first day here, an event by its own; each parts the rows in its own way."""
         first = [date.fromordinal(int(self.day[self.version == i].min())) for i in range(len(self.versions))]
         found = [(first[i], name, self.version >= i) for i, name in enumerate(self.versions) if i > 0]

@@ -119,7 +119,7 @@ def _from_counts(y: Numbers, f: Numbers, u: Numbers) -> Limits:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PredictionCell:
     """One task and condition: its sim and real counts and its share of the mix that is asked about."""
 
     sim_successes: int
@@ -129,7 +129,7 @@ class Cell:
     share: float
 
 
-def predicted_by_cells(cells: Sequence[Cell]) -> Prediction:
+def predicted_by_cells(cells: Sequence[PredictionCell]) -> Prediction:
     """The real rate over a target mix when no episode is paired: the sim rate of its cell predicts each real one.
 
     Formula: θ = Σ share·f + mean(Y − f), f the cell's sim rate; v = Var(Y − f)/n + Σ (share − w)² f(1−f)/m its
