@@ -36,7 +36,7 @@ LARGEST_PAGE = 1000
 REFUSALS = (401, 403, 404, 422, 503)
 
 
-class FleetPage(StatisticsFilter):
+class DeploymentList(StatisticsFilter):
     limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = Field(100, description="Deployments on a page.")
     after: Name | None = Field(None, description="Where the page starts: `next` of the page before.")
 
@@ -59,7 +59,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         summary="List deployments with their drop",
         responses=problems(401, 403, 422, 503) | answers(FleetAnswer, "A page of deployments."),
     )
-    def list_deployments(query: Annotated[FleetPage, Query()], holder: KeyHolder = reader) -> Any:
+    def list_deployments(query: Annotated[DeploymentList, Query()], holder: KeyHolder = reader) -> Any:
         """The fleet by name, a page at a time. Follow `next` as `after` until it is null.
 
         Success on both sides with Wilson's intervals, and the drop with Newcombe's. A deployment's own `drop` also

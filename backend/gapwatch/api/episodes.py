@@ -23,7 +23,7 @@ from gapwatch.store.read import episodes
 LARGEST_PAGE = 1000
 
 
-class EpisodePage(EpisodeFilter):
+class EpisodeList(EpisodeFilter):
     limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = Field(100, description="Episodes on a page.")
     after: Annotated[str, Field(max_length=400)] | None = Field(
         None, description="Where the page starts: `next` of the page before."
@@ -45,7 +45,7 @@ def episode_routes(database: Database, keyring: Keyring) -> APIRouter:
         summary="List episodes",
         responses=problems(401, 403, 422, 429, 503) | examples.episode_page,
     )
-    def list_episodes(query: Annotated[EpisodePage, Query()], holder: KeyHolder = reader) -> Any:
+    def list_episodes(query: Annotated[EpisodeList, Query()], holder: KeyHolder = reader) -> Any:
         """Episodes that match every filter, newest first, a page at a time. Follow `next` until it is null."""
         with database.transaction() as connection:
             page, next_place = episodes.episodes_page(

@@ -18,7 +18,7 @@ from gapwatch.store.core.database import Database
 from gapwatch.store.people import access
 
 
-class NewKey(BaseModel):
+class KeyRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -47,7 +47,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
         responses=problems(400, 401, 403, 415, 422, 503),
     )
     def make_key(
-        wanted: Annotated[NewKey, Body(openapi_examples={"a robot": {"value": EXAMPLE}})],
+        wanted: Annotated[KeyRequest, Body(openapi_examples={"a robot": {"value": EXAMPLE}})],
         holder: KeyHolder = admin,
     ) -> Any:
         """A new key of this project. The answer is the only time it is shown."""
