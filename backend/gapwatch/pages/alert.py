@@ -56,7 +56,7 @@ class AlertPage:
     silences: dict[str, int]
 
 
-class Alert:
+class AlertHandlers:
     def __init__(self, nudge: Callable[[str], None]) -> None:
         self._nudge = nudge
 

@@ -60,7 +60,7 @@ class EpisodePage:
     back: str
 
 
-class Episode:
+class EpisodeHandlers:
     def __init__(self, nudge: Callable[[str], None]) -> None:
         self._nudge = nudge
 

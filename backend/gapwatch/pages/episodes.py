@@ -76,7 +76,7 @@ class EpisodesPage:
     most: int = MOST_BEHIND
 
 
-class Episodes:
+class EpisodesHandlers:
     def __init__(self, export: Export) -> None:
         self._export = export
 

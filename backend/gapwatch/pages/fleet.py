@@ -73,7 +73,7 @@ class FleetPage:
     later: str | None
 
 
-class Fleet:
+class FleetHandlers:
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url
 

@@ -13,27 +13,27 @@ from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
 from gapwatch.access.sealing import Sealer
-from gapwatch.pages.alert import Alert
+from gapwatch.pages.alert import AlertHandlers
 from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
-from gapwatch.pages.deployments.deployment import Deployment
-from gapwatch.pages.episode import Episode
-from gapwatch.pages.episodes import Episodes, Export
-from gapwatch.pages.fleet import Fleet
+from gapwatch.pages.deployments.deployment import DeploymentHandlers
+from gapwatch.pages.episode import EpisodeHandlers
+from gapwatch.pages.episodes import EpisodesHandlers, Export
+from gapwatch.pages.fleet import FleetHandlers
 from gapwatch.pages.live_updates import show_live
 from gapwatch.pages.people.account import (
-    Account,
+    AccountHandlers,
     make_project,
     show_projects,
 )
-from gapwatch.pages.people.address_confirmation import Confirming
-from gapwatch.pages.people.onboarding import Joining
-from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.address_confirmation import AddressConfirmationHandlers
+from gapwatch.pages.people.onboarding import OnboardingHandlers
+from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
-from gapwatch.pages.settings.channels import Channels
-from gapwatch.pages.settings.keys import Keys
-from gapwatch.pages.settings.members import Members
+from gapwatch.pages.settings.channels import ChannelHandlers
+from gapwatch.pages.settings.keys import KeyHandlers
+from gapwatch.pages.settings.members import MemberHandlers
 from gapwatch.pages.settings.quarantine import show_quarantine
 from gapwatch.pages.settings.rules import change_rules, show_rules
 from gapwatch.pages.settings.silences import add_silence, end_silence, show_silences
@@ -70,17 +70,17 @@ class PageRoutes:
     ) -> None:
         self._pages = pages
         self._door = Door(database, pages, settings)
-        sign_in = SignIn(self._door)
-        joining = Joining(self._door, sign_in, settings.server_secret())
-        confirming = Confirming(self._door, settings.server_secret())
-        account = Account(self._door, sign_in)
-        keys = Keys(settings.server_secret(), settings.public_url)
-        members = Members(settings.public_url)
-        fleet = Fleet(settings.public_url)
-        episode = Episode(nudge)
-        deployment = Deployment(pages.assets)
-        alert = Alert(nudge)
-        channels = Channels(sealer, nudge)
+        sign_in = SignInHandlers(self._door)
+        joining = OnboardingHandlers(self._door, sign_in, settings.server_secret())
+        confirming = AddressConfirmationHandlers(self._door, settings.server_secret())
+        account = AccountHandlers(self._door, sign_in)
+        keys = KeyHandlers(settings.server_secret(), settings.public_url)
+        members = MemberHandlers(settings.public_url)
+        fleet = FleetHandlers(settings.public_url)
+        episode = EpisodeHandlers(nudge)
+        deployment = DeploymentHandlers(pages.assets)
+        alert = AlertHandlers(nudge)
+        channels = ChannelHandlers(sealer, nudge)
         self.table = (
             Way("GET", "/sign-in", "anybody", sign_in.show),
             Way("POST", "/sign-in", "anybody", sign_in.submit),
@@ -101,7 +101,7 @@ class PageRoutes:
             Way("GET", "/compare/simulators", "viewer", show_trust),
             Way("GET", "/deployments/{slug:path}", "viewer", deployment.show),
             Way("POST", "/deployments/{slug:path}", "engineer", deployment.record),
-            Way("GET", "/episodes", "viewer", Episodes(export).show),
+            Way("GET", "/episodes", "viewer", EpisodesHandlers(export).show),
             Way("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
             Way("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
             Way("GET", "/alerts", "viewer", show_alerts),

@@ -90,7 +90,7 @@ class DeploymentPage:
         return self.ledger.drop is not None
 
 
-class Deployment:
+class DeploymentHandlers:
     def __init__(self, assets: Assets) -> None:
         self._assets = assets
 

@@ -12,7 +12,7 @@ from gapwatch.errors import Forbidden
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.people.onboarding import is_slug
-from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.people import access
 
@@ -36,8 +36,8 @@ class ProjectsPage:
     problem: str
 
 
-class Account:
-    def __init__(self, door: Door, sign_in: SignIn) -> None:
+class AccountHandlers:
+    def __init__(self, door: Door, sign_in: SignInHandlers) -> None:
         self._door = door
         self._sign_in = sign_in
 

@@ -29,7 +29,7 @@ class ConfirmPage:
     is_confirmed: bool
 
 
-class Confirming:
+class AddressConfirmationHandlers:
     def __init__(self, door: Door, server_secret: bytes) -> None:
         self._door = door
         self._server_secret = server_secret

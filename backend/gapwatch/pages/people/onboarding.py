@@ -14,7 +14,7 @@ from gapwatch.access.tokens import hash_token, is_setup_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
-from gapwatch.pages.people.sign_in import SignIn
+from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import Door
 from gapwatch.store.people import access, members
 
@@ -55,8 +55,8 @@ def is_slug(text: str) -> bool:
     return _SLUG.fullmatch(text) is not None
 
 
-class Joining:
-    def __init__(self, door: Door, sign_in: SignIn, server_secret: bytes) -> None:
+class OnboardingHandlers:
+    def __init__(self, door: Door, sign_in: SignInHandlers, server_secret: bytes) -> None:
         self._door = door
         self._sign_in = sign_in
         self._server_secret = server_secret

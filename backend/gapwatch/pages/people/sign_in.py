@@ -38,7 +38,7 @@ class SignInPage:
     has_users: bool
 
 
-class SignIn:
+class SignInHandlers:
     def __init__(self, door: Door) -> None:
         self._door = door
 

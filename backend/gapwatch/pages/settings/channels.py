@@ -79,7 +79,7 @@ class ChannelsPage:
     problem: str
 
 
-class Channels:
+class ChannelHandlers:
     def __init__(self, sealer: Sealer, nudge: Callable[[str], None]) -> None:
         self._sealer = sealer
         self._nudge = nudge

@@ -32,7 +32,7 @@ class KeysPage:
     public_url: str
 
 
-class Keys:
+class KeyHandlers:
     def __init__(self, server_secret: bytes, public_url: str) -> None:
         self._server_secret = server_secret
         self._public_url = public_url

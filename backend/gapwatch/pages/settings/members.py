@@ -42,7 +42,7 @@ class MembersPage:
     problem: str
 
 
-class Members:
+class MemberHandlers:
     def __init__(self, public_url: str) -> None:
         self._public_url = public_url
 
