@@ -1,6 +1,6 @@
 """The pages' addresses, and the role each needs: the one table of who may do what.
 
-`anybody` stands before the door, `person` is whoever is signed in, the rest are roles in a project.
+`anybody` stands before the gate, `person` is whoever is signed in, the rest are roles in a project.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gapwatch.pages.people.account import (
 from gapwatch.pages.people.address_confirmation import AddressConfirmationHandlers
 from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
-from gapwatch.pages.people.sign_in_gate import Door
+from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.channels import ChannelHandlers
 from gapwatch.pages.settings.keys import KeyHandlers
@@ -69,11 +69,11 @@ class PageRoutes:
         export: Export,
     ) -> None:
         self._pages = pages
-        self._door = Door(database, pages, settings)
-        sign_in = SignInHandlers(self._door)
-        joining = OnboardingHandlers(self._door, sign_in, settings.server_secret())
-        confirming = AddressConfirmationHandlers(self._door, settings.server_secret())
-        account = AccountHandlers(self._door, sign_in)
+        self._gate = SignInGate(database, pages, settings)
+        sign_in = SignInHandlers(self._gate)
+        joining = OnboardingHandlers(self._gate, sign_in, settings.server_secret())
+        confirming = AddressConfirmationHandlers(self._gate, settings.server_secret())
+        account = AccountHandlers(self._gate, sign_in)
         keys = KeyHandlers(settings.server_secret(), settings.public_url)
         members = MemberHandlers(settings.public_url)
         fleet = FleetHandlers(settings.public_url)
@@ -136,7 +136,7 @@ class PageRoutes:
 
     def _route(self, way: Way) -> Route:
         if way.who == "anybody":
-            endpoint = self._door.for_anybody(way.handler)
+            endpoint = self._gate.for_anybody(way.handler)
         else:
-            endpoint = self._door.for_role(None if way.who == "person" else way.who, way.handler)
+            endpoint = self._gate.for_role(None if way.who == "person" else way.who, way.handler)
         return Route(way.path, endpoint, methods=[way.method])

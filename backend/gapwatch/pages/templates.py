@@ -31,7 +31,7 @@ def make_environment(assets: Assets) -> Environment:
     environment.globals |= {
         "asset": assets.url,
         "categories": CATEGORIES,
-        # Pages before the door have none.
+        # Pages before the gate have none.
         "frame": None,
         "url": Links(None).to,
     }

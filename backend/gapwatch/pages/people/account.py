@@ -13,7 +13,7 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.people.onboarding import is_slug
 from gapwatch.pages.people.sign_in import SignInHandlers
-from gapwatch.pages.people.sign_in_gate import Door
+from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.store.people import access
 
 
@@ -37,8 +37,8 @@ class ProjectsPage:
 
 
 class AccountHandlers:
-    def __init__(self, door: Door, sign_in: SignInHandlers) -> None:
-        self._door = door
+    def __init__(self, gate: SignInGate, sign_in: SignInHandlers) -> None:
+        self._gate = gate
         self._sign_in = sign_in
 
     def show(self, visit: Visit) -> View:
@@ -56,7 +56,7 @@ class AccountHandlers:
             return View("account.html", AccountPage(email, str(error)), 422)
         access.put_user(visit.transaction, email, hashed)
         access.close_sessions_of(visit.transaction, user_id)
-        return self._door.open_session(visit.transaction, user_id, "/")
+        return self._gate.open_session(visit.transaction, user_id, "/")
 
 
 def show_projects(visit: Visit) -> View:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gapwatch.access.tokens import address_of_token, is_address_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
-from gapwatch.pages.people.sign_in_gate import Door
+from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.people import access
 
@@ -30,19 +30,19 @@ class ConfirmPage:
 
 
 class AddressConfirmationHandlers:
-    def __init__(self, door: Door, server_secret: bytes) -> None:
-        self._door = door
+    def __init__(self, gate: SignInGate, server_secret: bytes) -> None:
+        self._gate = gate
         self._server_secret = server_secret
 
     def show(self, request: Request, _: Form) -> Response:
         token = request.query_params.get("token", "")
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             found = self._asked(transaction, token)
         return self._page(token, found, is_confirmed=found.confirmed_at is not None)
 
     def confirm(self, _: Request, form: Form) -> Response:
         token = form.one("token")
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             found = self._asked(transaction, token)
             if found.confirmed_at is None:
                 mail_addresses.confirm(transaction, found)
@@ -62,4 +62,4 @@ class AddressConfirmationHandlers:
 
     def _page(self, token: str, found: mail_addresses.MailAddress, *, is_confirmed: bool) -> Response:
         page = ConfirmPage(token, found.address, found.project, is_confirmed)
-        return self._door.pages.render("confirm_address.html", page=page)
+        return self._gate.pages.render("confirm_address.html", page=page)

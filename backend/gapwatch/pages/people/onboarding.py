@@ -15,7 +15,7 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
 from gapwatch.pages.people.sign_in import SignInHandlers
-from gapwatch.pages.people.sign_in_gate import Door
+from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.store.people import access, members
 
 FIRST_PROJECT = "main"
@@ -56,17 +56,17 @@ def is_slug(text: str) -> bool:
 
 
 class OnboardingHandlers:
-    def __init__(self, door: Door, sign_in: SignInHandlers, server_secret: bytes) -> None:
-        self._door = door
+    def __init__(self, gate: SignInGate, sign_in: SignInHandlers, server_secret: bytes) -> None:
+        self._gate = gate
         self._sign_in = sign_in
         self._server_secret = server_secret
 
     def show_set_up(self, request: Request, _: Form) -> Response:
         token = self._good_token(request.query_params.get("token", ""))
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             if access.has_users(transaction):
                 raise NotFound(OVER)
-        return self._door.pages.render("set_up.html", page=SetUpPage(token, "", "", FIRST_PROJECT))
+        return self._gate.pages.render("set_up.html", page=SetUpPage(token, "", "", FIRST_PROJECT))
 
     def set_up(self, _: Request, form: Form) -> Response:
         """The first person, admin of every project there is. Works once: afterwards there is a user."""
@@ -77,8 +77,8 @@ class OnboardingHandlers:
             problem = "A project's name is made of small letters, digits and hyphens."
         if problem:
             page = SetUpPage(token, problem, email, project)
-            return self._door.pages.render("set_up.html", 422, page=page)
-        with self._door.database.transaction() as transaction:
+            return self._gate.pages.render("set_up.html", 422, page=page)
+        with self._gate.database.transaction() as transaction:
             members.lock_first_user(transaction)
             if access.has_users(transaction):
                 raise NotFound(OVER)
@@ -87,17 +87,17 @@ class OnboardingHandlers:
             for project_id, _slug in members.all_projects(transaction):
                 access.put_member(transaction, project_id, user_id, "admin")
                 access.audit(transaction, project_id, email, "member.set-up", f"user/{user_id}", role="admin")
-            return self._door.open_session(transaction, user_id, "/")
+            return self._gate.open_session(transaction, user_id, "/")
 
     def show_invitation(self, request: Request, _: Form) -> Response:
         token = request.query_params.get("token", "")
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             page = _invitation_page(transaction, token)
-        return self._door.pages.render("invitation.html", page=page)
+        return self._gate.pages.render("invitation.html", page=page)
 
     def accept_invitation(self, request: Request, form: Form) -> Response:
         token = form.one("token")
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             page = _invitation_page(transaction, token)
         # Somebody who has an account proves it; somebody new chooses a password.
         if page.is_known:
@@ -109,8 +109,8 @@ class OnboardingHandlers:
             problem, hashed = _hashed(page.email, form.one("password"))
         if problem:
             page = InvitationPage(**{**vars(page), "problem": problem})
-            return self._door.pages.render("invitation.html", status, page=page)
-        with self._door.database.transaction() as transaction:
+            return self._gate.pages.render("invitation.html", status, page=page)
+        with self._gate.database.transaction() as transaction:
             invitation = members.find_invitation(transaction, hash_token(token))
             if invitation is None:
                 raise NotFound(OVER)
@@ -130,7 +130,7 @@ class OnboardingHandlers:
                 role=invitation.role,
                 invited_by=invitation.invited_by,
             )
-            return self._door.open_session(transaction, user_id, Links(invitation.project).to())
+            return self._gate.open_session(transaction, user_id, Links(invitation.project).to())
 
     def _good_token(self, token: str) -> str:
         if not is_setup_token(self._server_secret, token, int(time.time())):

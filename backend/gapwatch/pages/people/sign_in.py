@@ -17,7 +17,7 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import Visit
 from gapwatch.pages.links import local_path
-from gapwatch.pages.people.sign_in_gate import Door
+from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.store.people import access, members
 
 # Failures within 15 minutes.
@@ -39,32 +39,32 @@ class SignInPage:
 
 
 class SignInHandlers:
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, gate: SignInGate) -> None:
+        self._gate = gate
 
     def show(self, request: Request, _: Form) -> Response:
         to = local_path(request.query_params.get("to"))
         try:
-            with self._door.database.transaction() as transaction:
+            with self._gate.database.transaction() as transaction:
                 has_users = access.has_users(transaction)
         except ServiceUnavailable:
             # The form is shown all the same; whoever sends it is told.
             has_users = True
-        return self._door.pages.render("sign_in.html", page=SignInPage("", to, has_users))
+        return self._gate.pages.render("sign_in.html", page=SignInPage("", to, has_users))
 
     def submit(self, request: Request, form: Form) -> Response:
         to, email = local_path(form.one("to")), form.line("email")
         user_id, status = self.check(request, email, form.one("password"))
         if user_id is not None:
-            with self._door.database.transaction() as transaction:
-                return self._door.open_session(transaction, user_id, to)
+            with self._gate.database.transaction() as transaction:
+                return self._gate.open_session(transaction, user_id, to)
         problem = (
             "This address and password do not belong together."
             if status == 401  # noqa: PLR2004
             else "Too many attempts. Wait a quarter of an hour, then try again."
         )
         headers = {} if status == 401 else {"Retry-After": str(LOCKED_FOR_S)}  # noqa: PLR2004
-        return self._door.pages.render(
+        return self._gate.pages.render(
             "sign_in.html", status, headers, page=SignInPage(problem, to, has_users=True)
         )
 
@@ -72,7 +72,7 @@ class SignInHandlers:
         """The user whose password this is, or None and the status to answer with."""
         address = request.client.host if request.client else ""
         account, place = _subject("account", email.lower()), _subject("address", address)
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             # Both are counted, and in one order, whatever the first says.
             failures = members.count_attempt(transaction, account), members.count_attempt(transaction, place)
             found = access.find_user(transaction, email)
@@ -87,13 +87,13 @@ class SignInHandlers:
             _hashing.release()
         if not right or found is None:
             return None, 401
-        with self._door.database.transaction() as transaction:
+        with self._gate.database.transaction() as transaction:
             members.forgive_attempt(transaction, account, all_of_them=True)
             members.forgive_attempt(transaction, place, all_of_them=False)
         return found[0], 200
 
     def sign_out(self, visit: Visit) -> Response:
-        return self._door.close_session(visit.transaction, visit.request)
+        return self._gate.close_session(visit.transaction, visit.request)
 
 
 def _subject(kind: str, name: str) -> bytes:

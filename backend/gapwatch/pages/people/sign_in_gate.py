@@ -34,7 +34,7 @@ OpenHandler = Callable[[Request, Form], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Door:
+class SignInGate:
     def __init__(self, database: Database, pages: Pages, settings: Settings) -> None:
         self.database = database
         self.pages = pages
@@ -53,7 +53,7 @@ class Door:
         return endpoint
 
     def for_anybody(self, handler: OpenHandler) -> Endpoint:
-        """An endpoint before the door: signing in, and the links that lead to it. There is no session to misuse
+        """An endpoint before the gate: signing in, and the links that lead to it. There is no session to misuse
         yet, so a foreign origin is refused and no token asked for."""
 
         async def endpoint(request: Request) -> Response:
