@@ -36,7 +36,7 @@ LASTING = {"1h": 60, "4h": 240, "24h": 24 * 60, "7d": 7 * 24 * 60}
 
 
 @dataclass(frozen=True)
-class Before:
+class PrecedingEvent:
     """Something that happened before the change, and how long before."""
 
     event: EventRow
@@ -49,7 +49,7 @@ class AlertPage:
     entry: AlertEntry
     sentence: str
     changed_at: datetime | None
-    before: list[Before]
+    before: list[PrecedingEvent]
     others: list[AlertEntry]
     trend: TrendAnswer | None
     deployment_href: str
@@ -143,9 +143,9 @@ class AlertHandlers:
         return found
 
 
-def _before(events: list[EventRow], about: datetime) -> list[Before]:
+def _before(events: list[EventRow], about: datetime) -> list[PrecedingEvent]:
     """What happened in the two weeks before, the nearest first. Nearness is not proof."""
-    found = [Before(event, (about - event.at).total_seconds() / 3600) for event in events]
+    found = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in events]
     near = [one for one in found if -HOURS_AFTER <= one.hours_before <= 24 * DAYS_BEFORE]
     return sorted(near, key=lambda one: abs(one.hours_before))
 

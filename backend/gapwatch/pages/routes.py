@@ -48,7 +48,7 @@ Who = Literal["anybody", "person"] | Role
 
 
 @dataclass(frozen=True)
-class Way:
+class PageRoute:
     """One address and method, and who may go there."""
 
     method: Literal["GET", "POST"]
@@ -82,59 +82,59 @@ class PageRoutes:
         alert = AlertHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)
         self.table = (
-            Way("GET", "/sign-in", "anybody", sign_in.show),
-            Way("POST", "/sign-in", "anybody", sign_in.submit),
-            Way("GET", "/set-up", "anybody", joining.show_set_up),
-            Way("POST", "/set-up", "anybody", joining.set_up),
-            Way("GET", "/invitation", "anybody", joining.show_invitation),
-            Way("POST", "/invitation", "anybody", joining.accept_invitation),
-            Way("GET", "/confirm-address", "anybody", confirming.show),
-            Way("POST", "/confirm-address", "anybody", confirming.confirm),
-            Way("POST", "/sign-out", "person", sign_in.sign_out),
-            Way("GET", "/account", "person", account.show),
-            Way("POST", "/account", "person", account.change_password),
-            Way("GET", "/projects", "person", show_projects),
-            Way("POST", "/projects", "person", make_project),
-            Way("GET", "/live", "viewer", show_live),
-            Way("GET", "/", "viewer", fleet.show),
-            Way("GET", "/compare", "viewer", show_compare),
-            Way("GET", "/compare/simulators", "viewer", show_trust),
-            Way("GET", "/deployments/{slug:path}", "viewer", deployment.show),
-            Way("POST", "/deployments/{slug:path}", "engineer", deployment.record),
-            Way("GET", "/episodes", "viewer", EpisodesHandlers(export).show),
-            Way("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
-            Way("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
-            Way("GET", "/alerts", "viewer", show_alerts),
-            Way("GET", "/alerts/{alert_id}", "viewer", alert.show),
-            Way("POST", "/alerts/{alert_id}", "engineer", alert.act),
-            Way("GET", "/settings", "viewer", show_settings),
-            Way("GET", "/settings/rules", "viewer", show_rules),
-            Way("POST", "/settings/rules", "engineer", change_rules),
-            Way("GET", "/settings/silences", "viewer", show_silences),
-            Way("POST", "/settings/silences", "engineer", add_silence),
-            Way("POST", "/settings/silences/end", "engineer", end_silence),
-            Way("GET", "/settings/channels", "viewer", channels.show),
-            Way("POST", "/settings/channels", "admin", channels.make),
-            Way("POST", "/settings/channels/test", "admin", channels.test),
-            Way("POST", "/settings/channels/remove", "admin", channels.remove),
-            Way("GET", "/settings/baselines", "viewer", show_baselines),
-            Way("POST", "/settings/baselines", "engineer", pin_baseline),
-            Way("GET", "/settings/taxonomy", "viewer", show_taxonomy),
-            Way("POST", "/settings/taxonomy", "admin", change_taxonomy),
-            Way("GET", "/settings/quarantine", "viewer", show_quarantine),
-            Way("GET", "/settings/members", "viewer", members.show),
-            Way("POST", "/settings/members", "admin", members.change),
-            Way("POST", "/settings/members/invite", "admin", members.invite),
-            Way("POST", "/settings/members/withdraw", "admin", members.withdraw),
-            Way("GET", "/settings/keys", "admin", keys.show),
-            Way("POST", "/settings/keys", "admin", keys.make),
-            Way("POST", "/settings/keys/revoke", "admin", keys.revoke),
+            PageRoute("GET", "/sign-in", "anybody", sign_in.show),
+            PageRoute("POST", "/sign-in", "anybody", sign_in.submit),
+            PageRoute("GET", "/set-up", "anybody", joining.show_set_up),
+            PageRoute("POST", "/set-up", "anybody", joining.set_up),
+            PageRoute("GET", "/invitation", "anybody", joining.show_invitation),
+            PageRoute("POST", "/invitation", "anybody", joining.accept_invitation),
+            PageRoute("GET", "/confirm-address", "anybody", confirming.show),
+            PageRoute("POST", "/confirm-address", "anybody", confirming.confirm),
+            PageRoute("POST", "/sign-out", "person", sign_in.sign_out),
+            PageRoute("GET", "/account", "person", account.show),
+            PageRoute("POST", "/account", "person", account.change_password),
+            PageRoute("GET", "/projects", "person", show_projects),
+            PageRoute("POST", "/projects", "person", make_project),
+            PageRoute("GET", "/live", "viewer", show_live),
+            PageRoute("GET", "/", "viewer", fleet.show),
+            PageRoute("GET", "/compare", "viewer", show_compare),
+            PageRoute("GET", "/compare/simulators", "viewer", show_trust),
+            PageRoute("GET", "/deployments/{slug:path}", "viewer", deployment.show),
+            PageRoute("POST", "/deployments/{slug:path}", "engineer", deployment.record),
+            PageRoute("GET", "/episodes", "viewer", EpisodesHandlers(export).show),
+            PageRoute("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
+            PageRoute("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
+            PageRoute("GET", "/alerts", "viewer", show_alerts),
+            PageRoute("GET", "/alerts/{alert_id}", "viewer", alert.show),
+            PageRoute("POST", "/alerts/{alert_id}", "engineer", alert.act),
+            PageRoute("GET", "/settings", "viewer", show_settings),
+            PageRoute("GET", "/settings/rules", "viewer", show_rules),
+            PageRoute("POST", "/settings/rules", "engineer", change_rules),
+            PageRoute("GET", "/settings/silences", "viewer", show_silences),
+            PageRoute("POST", "/settings/silences", "engineer", add_silence),
+            PageRoute("POST", "/settings/silences/end", "engineer", end_silence),
+            PageRoute("GET", "/settings/channels", "viewer", channels.show),
+            PageRoute("POST", "/settings/channels", "admin", channels.make),
+            PageRoute("POST", "/settings/channels/test", "admin", channels.test),
+            PageRoute("POST", "/settings/channels/remove", "admin", channels.remove),
+            PageRoute("GET", "/settings/baselines", "viewer", show_baselines),
+            PageRoute("POST", "/settings/baselines", "engineer", pin_baseline),
+            PageRoute("GET", "/settings/taxonomy", "viewer", show_taxonomy),
+            PageRoute("POST", "/settings/taxonomy", "admin", change_taxonomy),
+            PageRoute("GET", "/settings/quarantine", "viewer", show_quarantine),
+            PageRoute("GET", "/settings/members", "viewer", members.show),
+            PageRoute("POST", "/settings/members", "admin", members.change),
+            PageRoute("POST", "/settings/members/invite", "admin", members.invite),
+            PageRoute("POST", "/settings/members/withdraw", "admin", members.withdraw),
+            PageRoute("GET", "/settings/keys", "admin", keys.show),
+            PageRoute("POST", "/settings/keys", "admin", keys.make),
+            PageRoute("POST", "/settings/keys/revoke", "admin", keys.revoke),
         )
 
     def routes(self) -> list[BaseRoute]:
         return [self._pages.assets.route(), *(self._route(way) for way in self.table)]
 
-    def _route(self, way: Way) -> Route:
+    def _route(self, way: PageRoute) -> Route:
         if way.who == "anybody":
             endpoint = self._gate.for_anybody(way.handler)
         else:
