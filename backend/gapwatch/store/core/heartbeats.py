@@ -7,27 +7,27 @@ from datetime import timedelta
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from gapwatch.store.tables.work import Heartbeat
+from gapwatch.store.tables.work import HeartbeatTable
 
 
 def beat(connection: Connection, part: str) -> None:
-    statement = insert(Heartbeat).values(part=part, beat_at=func.now())
+    statement = insert(HeartbeatTable).values(part=part, beat_at=func.now())
     connection.execute(statement.on_conflict_do_update(index_elements=["part"], set_={"beat_at": func.now()}))
 
 
 def seconds_since(connection: Connection, part: str) -> float | None:
     """None when the part never gave a sign."""
-    age = func.extract("epoch", func.now() - Heartbeat.beat_at)
-    value = connection.execute(select(age).where(Heartbeat.part == part)).scalar()
+    age = func.extract("epoch", func.now() - HeartbeatTable.beat_at)
+    value = connection.execute(select(age).where(HeartbeatTable.part == part)).scalar()
     return None if value is None else float(value)
 
 
 def claim_round(connection: Connection, part: str, every_s: float) -> bool:
     """Whether a round is due that only one process shall make; marks it made."""
-    statement = insert(Heartbeat).values(part=part, beat_at=func.now())
+    statement = insert(HeartbeatTable).values(part=part, beat_at=func.now())
     statement = statement.on_conflict_do_update(
         index_elements=["part"],
         set_={"beat_at": func.now()},
-        where=Heartbeat.beat_at < func.now() - timedelta(seconds=every_s),
+        where=HeartbeatTable.beat_at < func.now() - timedelta(seconds=every_s),
     )
-    return connection.execute(statement.returning(Heartbeat.part)).first() is not None
+    return connection.execute(statement.returning(HeartbeatTable.part)).first() is not None

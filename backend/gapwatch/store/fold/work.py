@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, select, text, tuple_, update
 
 from gapwatch.store.alerting.watch_queue import hand_over
 from gapwatch.store.fold.project_changes import count_folds
-from gapwatch.store.tables.work import Work
+from gapwatch.store.tables.work import WorkTable
 
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
 # accepted data. `/readyz` counts it and the log names it.
@@ -31,7 +31,7 @@ class Claim:
 
 
 def kinds_due(connection: Connection) -> list[str]:
-    return list(connection.scalars(select(Work.kind).where(Work.due_at <= func.now()).distinct()))
+    return list(connection.scalars(select(WorkTable.kind).where(WorkTable.due_at <= func.now()).distinct()))
 
 
 def claim(
@@ -44,16 +44,21 @@ def claim(
     """
     claims: list[Claim] = []
     episodes, at_once = 0, FEW_ROWS
-    place = tuple_(Work.due_at, Work.project_id, Work.id)
+    place = tuple_(WorkTable.due_at, WorkTable.project_id, WorkTable.id)
     last: tuple[Any, ...] | None = None
     while len(claims) < most:
-        query = select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign, Work.due_at).where(
-            Work.kind == kind, Work.due_at <= func.now(), Work.project_id.in_(projects)
-        )
+        query = select(
+            WorkTable.project_id,
+            WorkTable.id,
+            WorkTable.episode_ids,
+            WorkTable.revision,
+            WorkTable.sign,
+            WorkTable.due_at,
+        ).where(WorkTable.kind == kind, WorkTable.due_at <= func.now(), WorkTable.project_id.in_(projects))
         if last is not None:
             query = query.where(place > last)
         rows = connection.execute(
-            query.order_by(Work.due_at, Work.project_id, Work.id)
+            query.order_by(WorkTable.due_at, WorkTable.project_id, WorkTable.id)
             .limit(min(at_once, most - len(claims)))
             .with_for_update(skip_locked=True)
         ).all()
@@ -72,9 +77,9 @@ def claim(
 def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
     """Everything still to be done of a project, due or postponed; nothing is locked."""
     rows = connection.execute(
-        select(Work.project_id, Work.id, Work.episode_ids, Work.revision, Work.sign)
-        .where(Work.project_id == project_id, Work.kind == kind)
-        .order_by(Work.id)
+        select(WorkTable.project_id, WorkTable.id, WorkTable.episode_ids, WorkTable.revision, WorkTable.sign)
+        .where(WorkTable.project_id == project_id, WorkTable.kind == kind)
+        .order_by(WorkTable.id)
     )
     return [Claim(*row) for row in rows]
 
@@ -87,12 +92,12 @@ def finish(connection: Connection, claims: list[Claim]) -> None:
 
 
 def postpone(connection: Connection, claimed: Claim, error: str) -> None:
-    pause = func.least(LONGEST_PAUSE_S, func.power(2, Work.attempts))
+    pause = func.least(LONGEST_PAUSE_S, func.power(2, WorkTable.attempts))
     connection.execute(
-        update(Work)
-        .where(Work.project_id == claimed.project_id, Work.id == claimed.id)
+        update(WorkTable)
+        .where(WorkTable.project_id == claimed.project_id, WorkTable.id == claimed.id)
         .values(
-            attempts=Work.attempts + 1,
+            attempts=WorkTable.attempts + 1,
             due_at=func.now() + pause * text("interval '1 second'"),
             last_error=error[:1000],
         )
@@ -109,7 +114,7 @@ class Backlog:
 
 def backlog(connection: Connection) -> Backlog:
     connection.execute(text("SET LOCAL statement_timeout = '2s'"))
-    age = func.extract("epoch", func.now() - func.min(Work.created_at).filter(Work.attempts == 0))
-    failing = func.count().filter(Work.attempts > 0)
-    row = connection.execute(select(func.coalesce(age, 0), failing).select_from(Work)).one()
+    age = func.extract("epoch", func.now() - func.min(WorkTable.created_at).filter(WorkTable.attempts == 0))
+    failing = func.count().filter(WorkTable.attempts > 0)
+    row = connection.execute(select(func.coalesce(age, 0), failing).select_from(WorkTable)).one()
     return Backlog(float(row[0]), int(row[1]))

@@ -9,7 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from gapwatch.store.tables.access import ApiKey, AuditEntry, BrowserSession, Member, Project, User
+from gapwatch.store.tables.access import (
+    ApiKeyTable,
+    AuditEntryTable,
+    BrowserSessionTable,
+    MemberTable,
+    ProjectTable,
+    UserTable,
+)
 
 # What pages hand from one function of the store to the next without knowing SQL.
 Transaction = Connection
@@ -37,25 +44,25 @@ class Membership:
 
 
 def ensure_project(connection: Connection, slug: str) -> int:
-    connection.execute(upsert(Project).values(slug=slug, name=slug).on_conflict_do_nothing())
-    return int(connection.execute(select(Project.id).where(Project.slug == slug)).scalar_one())
+    connection.execute(upsert(ProjectTable).values(slug=slug, name=slug).on_conflict_do_nothing())
+    return int(connection.execute(select(ProjectTable.id).where(ProjectTable.slug == slug)).scalar_one())
 
 
 def project_id(connection: Connection, slug: str) -> int | None:
-    return connection.execute(select(Project.id).where(Project.slug == slug)).scalar()
+    return connection.execute(select(ProjectTable.id).where(ProjectTable.slug == slug)).scalar()
 
 
 def put_user(connection: Connection, email: str, password_hash: str) -> int:
     """Make a user, or give an existing one a new password."""
-    statement = upsert(User).values(email=email.lower(), password_hash=password_hash)
+    statement = upsert(UserTable).values(email=email.lower(), password_hash=password_hash)
     statement = statement.on_conflict_do_update(
         index_elements=["email"], set_={"password_hash": statement.excluded.password_hash}
     )
-    return int(connection.execute(statement.returning(User.id)).scalar_one())
+    return int(connection.execute(statement.returning(UserTable.id)).scalar_one())
 
 
 def put_member(connection: Connection, project_id: int, user_id: int, role: str) -> None:
-    statement = upsert(Member).values(project_id=project_id, user_id=user_id, role=role)
+    statement = upsert(MemberTable).values(project_id=project_id, user_id=user_id, role=role)
     connection.execute(
         statement.on_conflict_do_update(index_elements=["project_id", "user_id"], set_={"role": role})
     )
@@ -63,18 +70,20 @@ def put_member(connection: Connection, project_id: int, user_id: int, role: str)
 
 def find_user(connection: Connection, email: str) -> tuple[int, str] | None:
     row = connection.execute(
-        select(User.id, User.password_hash).where(User.email == email.lower(), User.disabled_at.is_(None))
+        select(UserTable.id, UserTable.password_hash).where(
+            UserTable.email == email.lower(), UserTable.disabled_at.is_(None)
+        )
     ).first()
     return None if row is None else (row.id, row.password_hash)
 
 
 def has_users(connection: Connection) -> bool:
-    return connection.execute(select(User.id).limit(1)).first() is not None
+    return connection.execute(select(UserTable.id).limit(1)).first() is not None
 
 
 def open_session(connection: Connection, user_id: int, token_hash: bytes, csrf_token: str) -> None:
     connection.execute(
-        insert(BrowserSession).values(token_hash=token_hash, user_id=user_id, csrf_token=csrf_token)
+        insert(BrowserSessionTable).values(token_hash=token_hash, user_id=user_id, csrf_token=csrf_token)
     )
 
 
@@ -82,25 +91,25 @@ def find_session(connection: Connection, token_hash: bytes) -> tuple[SignedIn, l
     """Who is behind a token and the projects they are in, unless it is idle or old; seeing it keeps it alive."""
     rows = connection.execute(
         select(
-            User.id,
-            User.email,
-            BrowserSession.csrf_token,
-            BrowserSession.seen_at,
-            Project.id.label("project_id"),
-            Project.slug,
-            Project.name,
-            Member.role,
+            UserTable.id,
+            UserTable.email,
+            BrowserSessionTable.csrf_token,
+            BrowserSessionTable.seen_at,
+            ProjectTable.id.label("project_id"),
+            ProjectTable.slug,
+            ProjectTable.name,
+            MemberTable.role,
         )
-        .join(User, User.id == BrowserSession.user_id)
-        .outerjoin(Member, Member.user_id == User.id)
-        .outerjoin(Project, Project.id == Member.project_id)
+        .join(UserTable, UserTable.id == BrowserSessionTable.user_id)
+        .outerjoin(MemberTable, MemberTable.user_id == UserTable.id)
+        .outerjoin(ProjectTable, ProjectTable.id == MemberTable.project_id)
         .where(
-            BrowserSession.token_hash == token_hash,
-            User.disabled_at.is_(None),
-            BrowserSession.seen_at > func.now() - text(f"interval '{SESSION_IDLE}'"),
-            BrowserSession.created_at > func.now() - text(f"interval '{SESSION_ABSOLUTE}'"),
+            BrowserSessionTable.token_hash == token_hash,
+            UserTable.disabled_at.is_(None),
+            BrowserSessionTable.seen_at > func.now() - text(f"interval '{SESSION_IDLE}'"),
+            BrowserSessionTable.created_at > func.now() - text(f"interval '{SESSION_ABSOLUTE}'"),
         )
-        .order_by(Project.slug)
+        .order_by(ProjectTable.slug)
     ).all()
     if not rows:
         return None
@@ -108,35 +117,37 @@ def find_session(connection: Connection, token_hash: bytes) -> tuple[SignedIn, l
     # Written at most once a minute: a page view is otherwise free of writes.
     if datetime.now(UTC) - first.seen_at > SEEN_EVERY:
         connection.execute(
-            update(BrowserSession).where(BrowserSession.token_hash == token_hash).values(seen_at=func.now())
+            update(BrowserSessionTable)
+            .where(BrowserSessionTable.token_hash == token_hash)
+            .values(seen_at=func.now())
         )
     mine = [Membership(row.project_id, row.slug, row.name, row.role) for row in rows if row.project_id is not None]
     return SignedIn(first.id, first.email, first.csrf_token), mine
 
 
 def close_session(connection: Connection, token_hash: bytes) -> None:
-    connection.execute(delete(BrowserSession).where(BrowserSession.token_hash == token_hash))
+    connection.execute(delete(BrowserSessionTable).where(BrowserSessionTable.token_hash == token_hash))
 
 
 def close_sessions_of(connection: Connection, user_id: int) -> None:
     """A new password ends what was begun with the old one."""
-    connection.execute(delete(BrowserSession).where(BrowserSession.user_id == user_id))
+    connection.execute(delete(BrowserSessionTable).where(BrowserSessionTable.user_id == user_id))
 
 
 def drop_old_sessions(connection: Connection) -> None:
     connection.execute(
-        delete(BrowserSession).where(
-            BrowserSession.created_at < func.now() - text(f"interval '{SESSION_ABSOLUTE}'")
+        delete(BrowserSessionTable).where(
+            BrowserSessionTable.created_at < func.now() - text(f"interval '{SESSION_ABSOLUTE}'")
         )
     )
 
 
 def memberships(connection: Connection, user_id: int) -> list[Membership]:
     rows = connection.execute(
-        select(Project.id, Project.slug, Project.name, Member.role)
-        .join(Member, Member.project_id == Project.id)
-        .where(Member.user_id == user_id)
-        .order_by(Project.slug)
+        select(ProjectTable.id, ProjectTable.slug, ProjectTable.name, MemberTable.role)
+        .join(MemberTable, MemberTable.project_id == ProjectTable.id)
+        .where(MemberTable.user_id == user_id)
+        .order_by(ProjectTable.slug)
     )
     return [Membership(*row) for row in rows]
 
@@ -151,7 +162,7 @@ def add_key(
     scope: str,
     expires_at: datetime | None,
 ) -> int:
-    statement = insert(ApiKey).values(
+    statement = insert(ApiKeyTable).values(
         project_id=project_id,
         name=name,
         prefix=prefix,
@@ -159,12 +170,12 @@ def add_key(
         scope=scope,
         expires_at=expires_at,
     )
-    return int(connection.execute(statement.returning(ApiKey.id)).scalar_one())
+    return int(connection.execute(statement.returning(ApiKeyTable.id)).scalar_one())
 
 
 def audit(connection: Connection, project_id: int, actor: str, action: str, subject: str, **details: Any) -> None:
     connection.execute(
-        insert(AuditEntry).values(
+        insert(AuditEntryTable).values(
             project_id=project_id, actor=actor, action=action, subject=subject, details=details
         )
     )
@@ -173,17 +184,17 @@ def audit(connection: Connection, project_id: int, actor: str, action: str, subj
 def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
     rows = connection.execute(
         select(
-            ApiKey.id,
-            ApiKey.name,
-            ApiKey.prefix,
-            ApiKey.scope,
-            ApiKey.created_at,
-            ApiKey.expires_at,
-            ApiKey.revoked_at,
-            ApiKey.last_used_at,
+            ApiKeyTable.id,
+            ApiKeyTable.name,
+            ApiKeyTable.prefix,
+            ApiKeyTable.scope,
+            ApiKeyTable.created_at,
+            ApiKeyTable.expires_at,
+            ApiKeyTable.revoked_at,
+            ApiKeyTable.last_used_at,
         )
-        .where(ApiKey.project_id == project_id)
-        .order_by(ApiKey.id)
+        .where(ApiKeyTable.project_id == project_id)
+        .order_by(ApiKeyTable.id)
     ).mappings()
     return [
         {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
@@ -194,14 +205,14 @@ def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
 def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
     """Whether there is such a key. Revoking twice keeps the first time."""
     done = connection.execute(
-        update(ApiKey)
-        .where(ApiKey.project_id == project_id, ApiKey.id == key_id)
-        .values(revoked_at=func.coalesce(ApiKey.revoked_at, func.now()))
+        update(ApiKeyTable)
+        .where(ApiKeyTable.project_id == project_id, ApiKeyTable.id == key_id)
+        .values(revoked_at=func.coalesce(ApiKeyTable.revoked_at, func.now()))
     )
     return bool(done.rowcount)
 
 
 def projects(connection: Connection) -> list[tuple[int, str]]:
     """Every project by number and slug."""
-    found = connection.execute(select(Project.id, Project.slug).order_by(Project.id))
+    found = connection.execute(select(ProjectTable.id, ProjectTable.slug).order_by(ProjectTable.id))
     return [(row.id, row.slug) for row in found]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, text, update
 
-from gapwatch.store.tables.access import Invitation, Member, Project, User
+from gapwatch.store.tables.access import InvitationTable, MemberTable, ProjectTable, UserTable
 
 INVITATION_LASTS = "24 hours"
 _COUNT = text("""
@@ -39,10 +39,10 @@ class InvitationRow:
 
 def members(connection: Connection, project_id: int) -> list[MemberRow]:
     rows = connection.execute(
-        select(User.id, User.email, Member.role)
-        .join(Member, Member.user_id == User.id)
-        .where(Member.project_id == project_id, User.disabled_at.is_(None))
-        .order_by(User.email)
+        select(UserTable.id, UserTable.email, MemberTable.role)
+        .join(MemberTable, MemberTable.user_id == UserTable.id)
+        .where(MemberTable.project_id == project_id, UserTable.disabled_at.is_(None))
+        .order_by(UserTable.email)
     )
     return [MemberRow(*row) for row in rows]
 
@@ -53,16 +53,16 @@ def change_role(connection: Connection, project_id: int, user_id: int, role: str
     The admins are locked first, so that two of them cannot demote each other at the same moment.
     """
     admins = connection.scalars(
-        select(Member.user_id)
-        .where(Member.project_id == project_id, Member.role == "admin")
-        .order_by(Member.user_id)
+        select(MemberTable.user_id)
+        .where(MemberTable.project_id == project_id, MemberTable.role == "admin")
+        .order_by(MemberTable.user_id)
         .with_for_update()
     ).all()
     if role != "admin" and list(admins) == [user_id]:
         return "last admin"
-    mine = (Member.project_id == project_id, Member.user_id == user_id)
+    mine = (MemberTable.project_id == project_id, MemberTable.user_id == user_id)
     changed = connection.execute(
-        delete(Member).where(*mine) if role is None else update(Member).where(*mine).values(role=role)
+        delete(MemberTable).where(*mine) if role is None else update(MemberTable).where(*mine).values(role=role)
     )
     return "done" if changed.rowcount else "absent"
 
@@ -72,11 +72,13 @@ def invite(
 ) -> int:
     """A new link for an address; an older one for it stops working."""
     connection.execute(
-        delete(Invitation).where(
-            Invitation.project_id == project_id, Invitation.email == email.lower(), Invitation.used_at.is_(None)
+        delete(InvitationTable).where(
+            InvitationTable.project_id == project_id,
+            InvitationTable.email == email.lower(),
+            InvitationTable.used_at.is_(None),
         )
     )
-    statement = insert(Invitation).values(
+    statement = insert(InvitationTable).values(
         project_id=project_id,
         token_hash=token_hash,
         email=email.lower(),
@@ -84,34 +86,38 @@ def invite(
         invited_by=invited_by,
         expires_at=func.now() + text(f"interval '{INVITATION_LASTS}'"),
     )
-    return int(connection.execute(statement.returning(Invitation.id)).scalar_one())
+    return int(connection.execute(statement.returning(InvitationTable.id)).scalar_one())
 
 
 def open_invitations(connection: Connection, project_id: int) -> list[InvitationRow]:
-    rows = connection.execute(_invitations().where(Invitation.project_id == project_id).order_by(Invitation.email))
+    rows = connection.execute(
+        _invitations().where(InvitationTable.project_id == project_id).order_by(InvitationTable.email)
+    )
     return [InvitationRow(*row) for row in rows]
 
 
 def find_invitation(connection: Connection, token_hash: bytes) -> InvitationRow | None:
     """An invitation neither used nor over, locked: a second click at the same moment waits and finds none."""
     row = connection.execute(
-        _invitations().where(Invitation.token_hash == token_hash).with_for_update(of=Invitation)
+        _invitations().where(InvitationTable.token_hash == token_hash).with_for_update(of=InvitationTable)
     ).first()
     return None if row is None else InvitationRow(*row)
 
 
 def use_invitation(connection: Connection, invitation: InvitationRow) -> None:
     connection.execute(
-        update(Invitation)
-        .where(Invitation.project_id == invitation.project_id, Invitation.id == invitation.id)
+        update(InvitationTable)
+        .where(InvitationTable.project_id == invitation.project_id, InvitationTable.id == invitation.id)
         .values(used_at=func.now())
     )
 
 
 def withdraw_invitation(connection: Connection, project_id: int, invitation_id: int) -> bool:
     done = connection.execute(
-        delete(Invitation).where(
-            Invitation.project_id == project_id, Invitation.id == invitation_id, Invitation.used_at.is_(None)
+        delete(InvitationTable).where(
+            InvitationTable.project_id == project_id,
+            InvitationTable.id == invitation_id,
+            InvitationTable.used_at.is_(None),
         )
     )
     return bool(done.rowcount)
@@ -124,7 +130,8 @@ def lock_first_user(connection: Connection) -> None:
 
 def all_projects(connection: Connection) -> list[tuple[int, str]]:
     return [
-        (row.id, row.slug) for row in connection.execute(select(Project.id, Project.slug).order_by(Project.id))
+        (row.id, row.slug)
+        for row in connection.execute(select(ProjectTable.id, ProjectTable.slug).order_by(ProjectTable.id))
     ]
 
 
@@ -152,14 +159,14 @@ def drop_what_is_over(connection: Connection) -> None:
 def _invitations() -> Select[int, int, str, str, str, str, datetime]:
     return (
         select(
-            Invitation.project_id,
-            Invitation.id,
-            Project.slug,
-            Invitation.email,
-            Invitation.role,
-            Invitation.invited_by,
-            Invitation.expires_at,
+            InvitationTable.project_id,
+            InvitationTable.id,
+            ProjectTable.slug,
+            InvitationTable.email,
+            InvitationTable.role,
+            InvitationTable.invited_by,
+            InvitationTable.expires_at,
         )
-        .join(Project, Project.id == Invitation.project_id)
-        .where(Invitation.used_at.is_(None), Invitation.expires_at > func.now())
+        .join(ProjectTable, ProjectTable.id == InvitationTable.project_id)
+        .where(InvitationTable.used_at.is_(None), InvitationTable.expires_at > func.now())
     )

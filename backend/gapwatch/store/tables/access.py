@@ -23,7 +23,7 @@ ROLES = ("viewer", "engineer", "admin")
 SCOPES = ("ingest", "read", "admin")
 
 
-class Project(Base):
+class ProjectTable(Base):
     __tablename__ = "projects"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -34,7 +34,7 @@ class Project(Base):
     created_at: Mapped[CreatedAt]
 
 
-class ProjectChange(Base):
+class ProjectChangeTable(Base):
     """How often the numbers of a project were brought up to date: an open page asks for this instead of them."""
 
     __tablename__ = "project_changes"
@@ -43,7 +43,7 @@ class ProjectChange(Base):
     folds: Mapped[int] = mapped_column(BigInteger)
 
 
-class User(Base):
+class UserTable(Base):
     __tablename__ = "users"
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
@@ -53,7 +53,7 @@ class User(Base):
     disabled_at: Mapped[Time | None]
 
 
-class Member(Base):
+class MemberTable(Base):
     __tablename__ = "members"
     __table_args__ = (one_of("role", *ROLES), Index(None, "user_id"))
 
@@ -62,7 +62,7 @@ class Member(Base):
     role: Mapped[Word]
 
 
-class BrowserSession(Base):
+class BrowserSessionTable(Base):
     """A signed-in browser. Only a hash of the token is kept."""
 
     __tablename__ = "browser_sessions"
@@ -75,7 +75,7 @@ class BrowserSession(Base):
     seen_at: Mapped[CreatedAt]
 
 
-class Invitation(Base):
+class InvitationTable(Base):
     """A link that makes somebody a member, once and for a day. Only a hash of its token is kept."""
 
     __tablename__ = "invitations"
@@ -92,7 +92,7 @@ class Invitation(Base):
     used_at: Mapped[Time | None]
 
 
-class SignInAttempt(Base):
+class SignInAttemptTable(Base):
     """Failed sign-ins of one account or one address since a moment; the subject is a hash of either."""
 
     __tablename__ = "sign_in_attempts"
@@ -103,7 +103,7 @@ class SignInAttempt(Base):
     since: Mapped[CreatedAt]
 
 
-class ApiKey(Base):
+class ApiKeyTable(Base):
     """`gw_` and 32 random bytes; stored as the first letters and a keyed hash."""
 
     __tablename__ = "api_keys"
@@ -121,7 +121,7 @@ class ApiKey(Base):
     last_used_at: Mapped[Time | None]
 
 
-class AuditEntry(Base):
+class AuditEntryTable(Base):
     """Append-only: a trigger refuses UPDATE and DELETE."""
 
     __tablename__ = "audit_entries"
@@ -137,7 +137,7 @@ class AuditEntry(Base):
 
 
 event.listen(
-    AuditEntry.__table__,
+    AuditEntryTable.__table__,
     "after_create",
     DDL(  # type: ignore[no-untyped-call]
         """

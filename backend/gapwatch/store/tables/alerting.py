@@ -29,7 +29,7 @@ CHANNEL_KINDS = ("webhook", "pagerduty", "slack", "email", "alertmanager", "appr
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
 
 
-class Channel(Base):
+class ChannelTable(Base):
     """Where alerts go. What is secret in the configuration is encrypted in `secret`."""
 
     __tablename__ = "channels"
@@ -48,7 +48,7 @@ class Channel(Base):
     routing: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
 
 
-class MailAddress(Base):
+class MailAddressTable(Base):
     """An address of mail channels: asked whether it wants alerts, and told of none before it has confirmed."""
 
     __tablename__ = "mail_addresses"
@@ -63,7 +63,7 @@ class MailAddress(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Rule(Base):
+class RuleTable(Base):
     """A rule of a project. One that bears the name of a default rule stands in its place."""
 
     __tablename__ = "rules"
@@ -82,7 +82,7 @@ class Rule(Base):
     disabled_at: Mapped[Time | None]
 
 
-class Incident(Base):
+class IncidentTable(Base):
     """What is wrong with one deployment now: one page, however many rules tell of it. At most one is open."""
 
     __tablename__ = "incidents"
@@ -115,7 +115,7 @@ class Incident(Base):
     content: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
 
 
-class Alert(Base):
+class AlertTable(Base):
     """One time of trouble of one series under one rule; at most one is open at a time."""
 
     __tablename__ = "alerts"
@@ -159,7 +159,7 @@ class Alert(Base):
     acknowledged_by: Mapped[Word | None]
 
 
-class AlertTransition(Base):
+class AlertTransitionTable(Base):
     """The history of an alert: what happened, who did it, and what they said."""
 
     __tablename__ = "alert_transitions"
@@ -180,7 +180,7 @@ class AlertTransition(Base):
     input: Mapped[Word] = mapped_column(server_default=text("''"))
 
 
-class Delivery(Base):
+class DeliveryTable(Base):
     """The outbox: written with the transition, marked sent only after it was sent. A test has no incident, nor has
     the question whether an address wants alerts.
     """
@@ -213,7 +213,7 @@ class Delivery(Base):
     give_up_at: Mapped[Time | None]
 
 
-class DeliveryAttempt(Base):
+class DeliveryAttemptTable(Base):
     __tablename__ = "delivery_attempts"
     __table_args__ = (
         ForeignKeyConstraint(["project_id", "delivery_id"], ["deliveries.project_id", "deliveries.id"]),
@@ -230,7 +230,7 @@ class DeliveryAttempt(Base):
     took_ms: Mapped[int | None]
 
 
-class Silence(Base):
+class SilenceTable(Base):
     __tablename__ = "silences"
     __table_args__ = (
         CheckConstraint("ends_at > starts_at", name="ends_after_start"),
@@ -247,7 +247,7 @@ class Silence(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Event(Base):
+class EventTable(Base):
     """A dated fact that may explain a change: a release, a calibration, a mitigation."""
 
     __tablename__ = "events"
@@ -267,7 +267,7 @@ class Event(Base):
     created_at: Mapped[CreatedAt]
 
 
-class WatchDue(Base):
+class WatchDueTable(Base):
     """Episodes that were folded and are still to be watched: one row an accepted batch, in the order of
     arrival.
     """
@@ -282,7 +282,7 @@ class WatchDue(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Watch(Base):
+class WatchTable(Base):
     """How far the detectors of a deployment have come."""
 
     __tablename__ = "watches"
@@ -301,7 +301,7 @@ class Watch(Base):
     updated_at: Mapped[CreatedAt]
 
 
-class DetectorState(Base):
+class DetectorStateTable(Base):
     """What one detector knows: its parameters, its numbers, and the first and last episode it saw."""
 
     __tablename__ = "detectors"
@@ -317,7 +317,7 @@ class DetectorState(Base):
     updated_at: Mapped[CreatedAt]
 
 
-class Presence(Base):
+class PresenceTable(Base):
     """When a robot was last heard of, and how long it has ever been quiet."""
 
     __tablename__ = "presence"

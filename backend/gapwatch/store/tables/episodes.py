@@ -93,7 +93,7 @@ class EpisodeColumns:
     content_hash: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class Episode(EpisodeColumns, Base):
+class EpisodeTable(EpisodeColumns, Base):
     """One attempt. The id comes from the sender and is the retry key for ever."""
 
     __tablename__ = "episodes"
@@ -120,7 +120,7 @@ class Episode(EpisodeColumns, Base):
     seq: Mapped[int] = mapped_column(BigInteger, Identity(always=True))
 
 
-class EpisodeRevision(EpisodeColumns, Base):
+class EpisodeRevisionTable(EpisodeColumns, Base):
     """What an episode was before a correction, or at its deletion: the audit, and what a fold takes back."""
 
     __tablename__ = "episode_revisions"
@@ -133,7 +133,7 @@ class EpisodeRevision(EpisodeColumns, Base):
     actor: Mapped[Word] = mapped_column(sort_order=1)
 
 
-class RejectedRecord(Base):
+class RejectedRecordTable(Base):
     """The quarantine: what was refused and why, bounded in size and age."""
 
     __tablename__ = "rejected_records"

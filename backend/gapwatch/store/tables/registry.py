@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gapwatch.store.tables.schema import STAGES, Base, CreatedAt, ProjectId, RowId, Time, Word, Words, one_of
 
 
-class Policy(Base):
+class PolicyTable(Base):
     """One version of a policy: zero-shot and fine-tuned versions stay apart."""
 
     __tablename__ = "policies"
@@ -24,7 +24,7 @@ class Policy(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Simulator(Base):
+class SimulatorTable(Base):
     __tablename__ = "simulators"
     __table_args__ = (UniqueConstraint("project_id", "name", "version"),)
 
@@ -35,7 +35,7 @@ class Simulator(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Task(Base):
+class TaskTable(Base):
     __tablename__ = "tasks"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
 
@@ -45,7 +45,7 @@ class Task(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Robot(Base):
+class RobotTable(Base):
     __tablename__ = "robots"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
 
@@ -55,7 +55,7 @@ class Robot(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Site(Base):
+class SiteTable(Base):
     __tablename__ = "sites"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
 
@@ -65,7 +65,7 @@ class Site(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Deployment(Base):
+class DeploymentTable(Base):
     """A policy version doing a task at a site, with a stage: the values of its newest episode.
 
     `described_at` is that episode's time, so that a late episode never turns the description back.
@@ -91,7 +91,7 @@ class Deployment(Base):
     created_at: Mapped[CreatedAt]
 
 
-class Baseline(Base):
+class BaselineTable(Base):
     """The simulator a deployment is pinned to; without a row every simulator of its policy and task."""
 
     __tablename__ = "baselines"
@@ -107,7 +107,7 @@ class Baseline(Base):
     pinned_at: Mapped[CreatedAt]
 
 
-class ConditionSet(Base):
+class ConditionSetTable(Base):
     """An interned set of category and boolean conditions; numbers stay with the episode."""
 
     __tablename__ = "condition_sets"
@@ -119,7 +119,7 @@ class ConditionSet(Base):
     levels: Mapped[dict[str, Any]] = mapped_column(JSONB)
 
 
-class NameSet(Base):
+class NameSetTable(Base):
     """An interned, sorted list of names that an episode's numbers stand against."""
 
     __tablename__ = "name_sets"
@@ -135,7 +135,7 @@ class NameSet(Base):
     names: Mapped[Words]
 
 
-class Contract(Base):
+class ContractTable(Base):
     """What both sides must agree on: units, frames, joint order, scales, rates."""
 
     __tablename__ = "contracts"

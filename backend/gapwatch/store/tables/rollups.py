@@ -38,7 +38,7 @@ class Scoped:
     source_id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)
 
 
-class RollupCount(Base):
+class RollupCountTable(Base):
     """Exact counts of outcomes per source and hour, day or month."""
 
     __tablename__ = "rollup_counts"
@@ -61,7 +61,7 @@ class RollupCount(Base):
     abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
-class Cell(Base):
+class CellTable(Base):
     """An interned combination: robot, site, stage, and the level of every condition (numbers binned)."""
 
     __tablename__ = "cells"
@@ -76,7 +76,7 @@ class Cell(Base):
     levels: Mapped[dict[str, Any]] = mapped_column(JSONB)
 
 
-class PooledCondition(Base):
+class PooledConditionTable(Base):
     """A condition that is left out of the cells of a policy version's task: they would be as many as episodes."""
 
     __tablename__ = "pooled_conditions"
@@ -89,7 +89,7 @@ class PooledCondition(Base):
     pooled_at: Mapped[CreatedAt]
 
 
-class RollupCell(Scoped, Base):
+class RollupCellTable(Scoped, Base):
     """Exact counts of outcomes per cell and day or month."""
 
     __tablename__ = "rollup_cells"
@@ -104,7 +104,7 @@ class RollupCell(Scoped, Base):
     abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupPlace(Scoped, Base):
+class RollupPlaceTable(Scoped, Base):
     """Exact counts of real outcomes per day, robot and site; 0 where an episode names none.
 
     Cells say it too, in hundreds of rows a day. The onset of a loss compares every robot's days of a year.
@@ -121,7 +121,7 @@ class RollupPlace(Scoped, Base):
     abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
-class Signature(Base):
+class SignatureTable(Base):
     """What senders and people said of a failure: phase, labels and category, interned."""
 
     __tablename__ = "signatures"
@@ -135,7 +135,7 @@ class Signature(Base):
     category: Mapped[Word | None]
 
 
-class RollupFailure(Scoped, Base):
+class RollupFailureTable(Scoped, Base):
     """Failed episodes per cell and signature."""
 
     __tablename__ = "rollup_failures"
@@ -148,7 +148,7 @@ class RollupFailure(Scoped, Base):
     failures: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupValue(Scoped, Base):
+class RollupValueTable(Scoped, Base):
     """Moments and log-bin sketches of every metric or every signal over successes or failures.
 
     One row for all names, because a day of a deployment may hold few episodes and each has many signals. `body` is
@@ -170,7 +170,7 @@ class RollupValue(Scoped, Base):
     body: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-class RollupSession(Scoped, Base):
+class RollupSessionTable(Scoped, Base):
     """Successes and failures of one sitting on one day."""
 
     __tablename__ = "rollup_sessions"
@@ -182,7 +182,7 @@ class RollupSession(Scoped, Base):
     failures: Mapped[int] = mapped_column(BigInteger)
 
 
-class RollupContract(Scoped, Base):
+class RollupContractTable(Scoped, Base):
     """Episodes per contract; 0 stands for episodes that sent none."""
 
     __tablename__ = "rollup_contracts"

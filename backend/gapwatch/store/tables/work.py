@@ -8,7 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from gapwatch.store.tables.schema import Base, CreatedAt, ProjectId, Word, Words, one_of
 
 
-class Work(Base):
+class WorkTable(Base):
     """One accepted batch still to be folded. Deleted by the transaction that does the work.
 
     `sign` is +1 for episodes that came and −1 for a revision that no longer stands.
@@ -32,7 +32,7 @@ class Work(Base):
     last_error: Mapped[str | None]
 
 
-class Heartbeat(Base):
+class HeartbeatTable(Base):
     """When each kind of process last did its round; `/readyz` reads it."""
 
     __tablename__ = "heartbeats"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
-from gapwatch.store.tables.episodes import Episode
+from gapwatch.store.tables.episodes import EpisodeTable
 
-_SHARED = [column.name for column in Episode.__table__.columns]
+_SHARED = [column.name for column in EpisodeTable.__table__.columns]
 _MOVE = sql.SQL(
     "INSERT INTO episode_revisions ({columns}, ended_by, actor)"
     " SELECT {columns}, %s, %s FROM episodes WHERE project_id = %s AND id = %s"

@@ -8,9 +8,9 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from gapwatch.store.people.access import audit
-from gapwatch.store.tables.episodes import Episode
+from gapwatch.store.tables.episodes import EpisodeTable
 
-_COLUMNS = ", ".join(column.name for column in Episode.__table__.columns)
+_COLUMNS = ", ".join(column.name for column in EpisodeTable.__table__.columns)
 _KEEP = text(f"""
 INSERT INTO episode_revisions ({_COLUMNS}, ended_by, actor)
 SELECT {_COLUMNS}, 'correction', :actor FROM episodes WHERE project_id = :p AND id = :id
