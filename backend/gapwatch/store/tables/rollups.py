@@ -61,7 +61,7 @@ class RollupCountTable(Base):
     abandoned: Mapped[int] = mapped_column(BigInteger)
 
 
-class CellTable(Base):
+class InternedCellTable(Base):
     """An interned combination: robot, site, stage, and the level of every condition (numbers binned)."""
 
     __tablename__ = "cells"
