@@ -1,7 +1,7 @@
 """Each channel against its model, with names that try to break out of it."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from alerts.receivers import BadDay
@@ -22,7 +22,8 @@ from gapwatch.watching.channels import (
 )
 
 EGRESS = Egress(allow_private=True)
-NOW = datetime(2026, 11, 16, 10, 2, tzinfo=UTC)
+# The receivers read the clock, as Alertmanager does: an alert sent on a fixed day would have ended a day later.
+NOW = datetime.now(UTC)
 CONTENT = {
     "headline": "berlin <!channel> & line: success 91 % → 48 % (n 52), since 16 Nov 09:14 UTC",
     "severity": "warning",
@@ -37,7 +38,7 @@ CONTENT = {
     "robots": {"affected": ["ur5e-1"], "unaffected": []},
     "link": "https://gapwatch.example.com/alerts/7",
     "incident": 3,
-    "opened_at": "2026-11-16T10:01:00Z",
+    "opened_at": (NOW - timedelta(minutes=1)).isoformat(),
 }
 
 
