@@ -46,6 +46,14 @@ def test_hours_are_shown_for_a_short_window_and_days_for_a_filter(lab):
     assert lab.ask(f"{BERLIN}/trend", robot="r2", **window)["steps"] == []
 
 
+def test_a_long_window_shows_the_days_it_has(lab):
+    lab.send([*attempts(sim, 9, 1), *(real(at=day, robot="r1") for day in days(3))])
+    for robot in ({}, {"robot": "r1"}):
+        trend = lab.ask(f"{BERLIN}/trend", since="2020-01-01T00:00:00Z", **robot)
+        told = [(step["at"][:10], step["n"]) for step in trend["steps"]]
+        assert (trend["tier"], told) == ("day", [("2026-10-05", 1), ("2026-10-06", 1), ("2026-10-07", 1)])
+
+
 def test_a_release_that_made_it_worse_is_named_and_versions_stand_apart(lab):
     older, newer = ({"policy": {"name": "bin-pick", "version": version}} for version in ("1.3.0", "1.4.0"))
     lab.send([*attempts(sim, 180, 20, **older), *attempts(sim, 180, 20, **newer)])

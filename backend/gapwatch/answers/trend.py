@@ -97,12 +97,10 @@ def answer_trend(comparison: Comparison) -> TrendAnswer:
 
 
 def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
-    if window.since is None:
+    """Days of a long window too: there may be few in it, and they are read for the change points anyway."""
+    if window.since is None or filtered:
         return "day"
-    span = (window.until or now) - window.since
-    if span <= FEW_DAYS and not filtered:
-        return "hour"
-    return "day" if span <= timedelta(days=MOST_STEPS) else "month"
+    return "hour" if (window.until or now) - window.since <= FEW_DAYS else "day"
 
 
 def _steps(
