@@ -1,8 +1,8 @@
 """Runs tests as if it were 400 days later: `python tests/later.py tests/alerts -x`, the rest as pytest takes it.
 
-A library with a clock that is ahead (later.c) is compiled and preloaded into this run and all it starts, Postgres
-included. Debian's faketime also moves monotonic clocks, files' times and waits, each with a switch in the environment;
-what the embedded servers inherit of that is one variable, and a hundred lines that move one clock need no other.
+A clock that is ahead (later.c) is compiled and preloaded into this run and all it starts, Postgres included. Debian's
+faketime would do it with more: it also moves monotonic clocks and the times of files, unless told not to by variables
+that the embedded servers, which inherit little, would have to be given too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
         argv = [compiler, "-shared", "-fPIC", "-O2", *warnings, f"-DDAYS={DAYS}", SOURCE, "-o", clock]
         subprocess.run([*argv, "-ldl", "-pthread"], check=True)
         ahead = {"LD_PRELOAD": str(clock), "GAPWATCH_TESTS_DAYS_LATER": str(DAYS)}
+        print(f"{DAYS} days later:", flush=True)
         pytest = [sys.executable, "-m", "pytest", *arguments]
         return subprocess.run(pytest, env=os.environ | ahead, check=False).returncode
     finally:

@@ -24,3 +24,15 @@ def test_a_run_without_chromium_names_the_browser_tests_in_one_line(tmp_path):
         r" \(\d+ of tests/browser/test_journeys.py, \d+ of tests/browser/test_pages.py\)\.",
         line,
     )
+
+
+def test_without_a_compiler_one_line_says_that_the_run_of_another_day_was_left_out(tmp_path):
+    run = subprocess.run(
+        [sys.executable, ROOT / "tests" / "later.py", "tests"],
+        env=os.environ | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout == "Left out: a C compiler is not installed (the run 400 days later).\n"
