@@ -1,13 +1,21 @@
 """Sessions into a side, also where there are too many to be listed."""
 
 import pytest
+from answers.cells import steady
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gapwatch.answers.session_effects import MOST_LISTED, with_sessions
+from gapwatch.answers.session_effects import (
+    MOST_LISTED,
+    Sitting,
+    with_sessions,
+)
 from gapwatch.statistics.estimates.drops import (
     Side,
     rate_drop,
     side_limits,
 )
+from gapwatch.statistics.estimates.rates import FEWEST_SESSIONS, clustered_rate
 
 SESSIONS = [(5, 5)] * 30 + [(0, 5)] * 10
 
@@ -45,3 +53,67 @@ def test_very_many_attempts_outside_sessions_thin_the_design_effect():
     assert 1 < mostly_alone.design_effect < 1.2
     drop = rate_drop(Side(900, 1000), mostly_alone.side)
     assert drop.value == pytest.approx(0.15, abs=0.001)
+
+
+sessions = st.lists(st.integers(1, 12).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), max_size=20)
+
+
+@steady
+@given(sessions, st.integers(0, 40), st.integers(0, 40), st.randoms(use_true_random=False))
+def test_a_side_holds_every_attempt_once_in_any_order_of_sessions(listed, good, bad, chance):
+    successes, n = sum(k for k, _ in listed) + good, sum(m for _, m in listed) + good + bad
+    found = with_sessions(successes, n, listed)
+    assert (found.side.successes, found.side.n, found.sessions) == (successes, n, len(listed))
+    assert (found.side.sessions is None) == (len(listed) < FEWEST_SESSIONS)
+    if found.side.sessions is not None:
+        assert [sum(part) for part in zip(*found.side.sessions, strict=True)] == [successes, n]
+        assert found.inflation == found.side.by_session.design_effect >= 1
+    shuffled = list(listed)
+    chance.shuffle(shuffled)
+    assert with_sessions(successes, n, shuffled).inflation == pytest.approx(found.inflation)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "listed"),
+    [
+        # Four sessions are too few; five are enough.
+        (8, 20, [(2, 5)] * 4),
+        # More attempts, more successes or more failures in sessions than there are at all.
+        (10, 24, [(2, 5)] * 5),
+        (9, 40, [(2, 5)] * 5),
+        (30, 40, [(2, 5)] * 5),
+    ],
+)
+def test_a_side_whose_sessions_say_nothing_is_that_of_its_counts(successes, n, listed):
+    found = with_sessions(successes, n, listed)
+    assert found == Sitting(Side(successes, n), len(listed))
+    assert (found.design_effect, found.inflation) == (1, 1)
+
+
+def test_five_sessions_are_enough():
+    found = with_sessions(10, 25, [(5, 5)] * 2 + [(0, 5)] * 3)
+    assert list(found.side.sessions) == [(5, 5)] * 2 + [(0, 5)] * 3
+    # Sessions that are all or nothing count nearly once each: 1 + (5 − 1) ρ*, ρ* drawn from 1 towards 0.2 by
+    # (5 · 0.2 + 10 · 1) / (5 + 10).
+    assert found.inflation == pytest.approx(1 + 4 * 11 / 15)
+    assert found.design_effect == 1
+
+
+def test_attempts_outside_are_listed_up_to_a_number_of_them():
+    listed, within = MOST_LISTED, sum(n for _, n in SESSIONS)
+    good = 150 + listed // 2
+    assert with_sessions(good, within + listed, SESSIONS).side.sessions is not None
+    beyond = with_sessions(good, within + listed + 1, SESSIONS)
+    assert beyond.side.sessions is None
+    assert beyond.design_effect == beyond.inflation > 1
+
+
+def test_effective_counts_are_the_counts_by_the_design_effect():
+    effect = clustered_rate(*zip(*SESSIONS, strict=True)).design_effect
+    some = with_sessions(1500, 2000, SESSIONS, complete=False)
+    assert (some.design_effect, some.inflation) == (effect, effect)
+    assert some.side == Side(round(1500 / effect), round(2000 / effect))
+    # All sessions are known: what lies outside them is independent, so only 200 of 10,000 carry the effect.
+    thinned = with_sessions(7500, 10_000, SESSIONS)
+    assert thinned.design_effect == pytest.approx(1 + (effect - 1) * 200 / 10_000)
+    assert thinned.side == Side(round(7500 / thinned.design_effect), round(10_000 / thinned.design_effect))

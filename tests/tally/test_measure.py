@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tally.made import DAY, HOUR_S, NAMES, packed, row, rows, steady
 
-from gapwatch.statistics.sketches import bin_index, fold, moments, whole_steps
+from gapwatch.statistics.estimates.sketches import (
+    bin_index,
+    fold,
+    moments,
+    whole_steps,
+)
 from gapwatch.tally.measure import measure
 from gapwatch.tally.rows import Columns, unpack
 from gapwatch.tally.sums import DAY_S
