@@ -1,3 +1,5 @@
+"""What a load balancer and Prometheus ask of a running service."""
+
 import httpx
 
 from parts import wait_until

@@ -1,3 +1,5 @@
+"""The import layers of pyproject.toml hold, and the check of them can fail."""
+
 import subprocess
 import sys
 from pathlib import Path

@@ -10,7 +10,7 @@ from gapwatch.access.passwords import hash_password
 from gapwatch.access.tokens import setup_token
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 
 ACTOR = "command line"
 

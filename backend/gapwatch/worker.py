@@ -21,11 +21,11 @@ from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store.alerting.alert_actions import outbox, watch_queue
+from gapwatch.store.alerting import outbox, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import work
-from gapwatch.store.people.members import access, members
+from gapwatch.store.people import access, members
 from gapwatch.store.write.quarantine import trim_rejected
 
 log = structlog.get_logger()

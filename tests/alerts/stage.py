@@ -18,7 +18,7 @@ from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes, watch_silence
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store.alerting.alert_actions import alert_settings, mail_addresses
+from gapwatch.store.alerting import alert_settings, mail_addresses
 from gapwatch.store.core.database import Database
 from gapwatch.watching.channels import split_secrets
 from gapwatch.watching.matchers import Match

@@ -9,7 +9,7 @@ from alerts.receivers import BadDay
 from alerts.stage import LINK, SECRET
 
 from gapwatch.access.tokens import ADDRESS_LASTS, address_of_token, address_token, is_address_token
-from gapwatch.store.alerting.alert_actions import alert_settings
+from gapwatch.store.alerting import alert_settings
 from parts import make_project, wait_until
 
 ANNA, BEN = "anna@example.com", "ben@example.com"

@@ -6,7 +6,7 @@ import pytest
 from alerts.receivers import BadDay
 
 from gapwatch.alerts.outbox import pause_s
-from gapwatch.store.alerting.alert_actions import alert_actions, outbox
+from gapwatch.store.alerting import alert_actions, outbox
 
 
 def due_now(stage):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from alerts.stage import LINK
 
 from gapwatch.alerts import timed_rounds
-from gapwatch.store.alerting.alert_actions import alert_actions, alert_settings
+from gapwatch.store.alerting import alert_actions, alert_settings
 from gapwatch.watching.matchers import Match
 
 HOUR = timedelta(hours=1)

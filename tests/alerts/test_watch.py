@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store.alerting.alert_actions import alert_actions, watch_queue
+from gapwatch.store.alerting import alert_actions, watch_queue
 from gapwatch.store.core.database import Database
 
 

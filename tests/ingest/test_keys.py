@@ -1,3 +1,5 @@
+"""Keys from the sender's side: what is one, what it opens, how soon it stops, and how much it may send."""
+
 import json
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""The other drops of drops.py: of matched pairs, of means, of durations that may be cut off, and superiority."""
+
 from math import isfinite
 
 import numpy as np

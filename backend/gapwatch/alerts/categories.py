@@ -9,7 +9,7 @@ from typing import Any
 from gapwatch.alerts.deployment_labels import Place
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
-from gapwatch.store.alerting.alert_actions import alert_transitions
+from gapwatch.store.alerting import alert_transitions
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read.sides import Window
 from gapwatch.watching.categories import cost_evidence, is_time_to_ask, judge_costs

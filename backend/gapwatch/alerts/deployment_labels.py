@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gapwatch.store.alerting.alert_actions import watch_queue
+from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Connection
 
 

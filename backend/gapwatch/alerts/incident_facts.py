@@ -9,7 +9,7 @@ from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.deployment_labels import Place
-from gapwatch.store.alerting.alert_actions import events, watch_queue
+from gapwatch.store.alerting import events, watch_queue
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices

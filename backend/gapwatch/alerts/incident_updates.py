@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gapwatch.alerts.deployment_labels import Place, place_of
 from gapwatch.alerts.incident_facts import gather
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,
     incidents,

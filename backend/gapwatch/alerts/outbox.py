@@ -16,7 +16,7 @@ from gapwatch.alerts.channels import alertmanager, apprise, email, pagerduty, sl
 from gapwatch.alerts.channels.message import Message
 from gapwatch.alerts.egress import Egress
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store.alerting.alert_actions import mail_addresses, outbox
+from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
 from gapwatch.store.alerting.outbox import Attempt, Delivery
 from gapwatch.store.core.database import Connection, Database

@@ -15,7 +15,7 @@ from gapwatch.alerts.deployment_labels import Place, place_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.step_sizes import growing_steps
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,
     detectors,

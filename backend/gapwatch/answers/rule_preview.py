@@ -7,7 +7,7 @@ from typing import Any
 
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_list,
     alert_settings,
     watch_queue,

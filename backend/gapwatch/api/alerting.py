@@ -18,7 +18,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store.alerting.alert_actions import alert_actions, alert_list
+from gapwatch.store.alerting import alert_actions, alert_list
 from gapwatch.store.core.database import Connection, Database
 
 LARGEST_PAGE = 200

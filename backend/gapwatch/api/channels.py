@@ -18,7 +18,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_list,
     alert_settings,
     mail_addresses,

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gapwatch.errors import GapwatchError
-from gapwatch.store.alerting.alert_actions import outbox, watch_queue
+from gapwatch.store.alerting import outbox, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.schema_version import is_current

@@ -15,7 +15,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
 from gapwatch.store.core.database import Database
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 
 
 class KeyRequest(BaseModel):

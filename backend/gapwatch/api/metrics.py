@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
-from gapwatch.store.alerting.alert_actions import outbox, watch_queue
+from gapwatch.store.alerting import outbox, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import work

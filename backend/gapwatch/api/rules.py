@@ -17,7 +17,7 @@ from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
-from gapwatch.store.alerting.alert_actions import alert_settings, detectors
+from gapwatch.store.alerting import alert_settings, detectors
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.rules import DEFAULT_RULES, Rule, read_params
 

@@ -17,7 +17,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import parse_time
 from gapwatch.keyring import Keyring
-from gapwatch.store.alerting.alert_actions import alert_settings, events
+from gapwatch.store.alerting import alert_settings, events
 from gapwatch.store.core.database import Database
 from gapwatch.store.read import directory
 

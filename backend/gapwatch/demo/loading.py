@@ -23,7 +23,7 @@ from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 from gapwatch.store.read import fleet
 
 PROJECT = "demo"

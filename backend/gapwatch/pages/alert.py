@@ -16,7 +16,7 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_actions,
     alert_list,
     timeline,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.alerting.alert_actions import alert_list
+from gapwatch.store.alerting import alert_list
 from gapwatch.store.read import fleet
 from gapwatch.watching.notification import Reason, phrase
 

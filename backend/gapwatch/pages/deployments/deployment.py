@@ -36,7 +36,7 @@ from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
-from gapwatch.store.alerting.alert_actions import timeline
+from gapwatch.store.alerting import timeline
 from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
 from gapwatch.store.read.directory import DatedEvent
 

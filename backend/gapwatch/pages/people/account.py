@@ -14,7 +14,7 @@ from gapwatch.pages.links import Links
 from gapwatch.pages.people.onboarding import is_slug
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from gapwatch.access.tokens import address_of_token, is_address_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.people.sign_in_gate import SignInGate
-from gapwatch.store.alerting.alert_actions import mail_addresses
-from gapwatch.store.people.members import access
+from gapwatch.store.alerting import mail_addresses
+from gapwatch.store.people import access
 
 OVER = (
     "This link is over, was replaced by a newer one, or was never made. "

@@ -16,7 +16,7 @@ from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
-from gapwatch.store.people.members import access, members
+from gapwatch.store.people import access, members
 
 FIRST_PROJECT = "main"
 _ADDRESS = re.compile(r"[^@\s]{1,128}@[^@\s]{1,127}")

@@ -18,7 +18,7 @@ from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import Visit
 from gapwatch.pages.links import local_path
 from gapwatch.pages.people.sign_in_gate import SignInGate
-from gapwatch.store.people.members import access, members
+from gapwatch.store.people import access, members
 
 # Failures within 15 minutes.
 MOST_OF_AN_ACCOUNT = 10

@@ -24,7 +24,7 @@ from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import project_changes
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 
 SAFE_METHODS = {"GET", "HEAD"}
 SESSION_LASTS_S = 90 * 86400

@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse, Response
 
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
+from gapwatch.store.people import baselines
 from gapwatch.store.people.baselines import BaselineRow
-from gapwatch.store.people.members import baselines
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.sealing import Sealer
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.alerting.alert_actions import (
+from gapwatch.store.alerting import (
     alert_list,
     alert_settings,
     mail_addresses,

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.keys import new_key
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.people.members import access
+from gapwatch.store.people import access
 
 SCOPES = {
     "ingest": "sends episodes: for robots and simulators",

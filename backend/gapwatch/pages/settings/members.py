@@ -12,7 +12,7 @@ from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.people.onboarding import is_address
-from gapwatch.store.people.members import access, members
+from gapwatch.store.people import access, members
 
 
 @dataclass(frozen=True)

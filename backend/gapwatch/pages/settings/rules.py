@@ -14,7 +14,7 @@ from gapwatch.answers.rule_preview import try_rule
 from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.alerting.alert_actions import alert_settings, detectors
+from gapwatch.store.alerting import alert_settings, detectors
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
 

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.alerting.alert_actions import alert_settings
+from gapwatch.store.alerting import alert_settings
 from gapwatch.watching.matchers import Match
 
 LASTING = {"1 hour": 1, "4 hours": 4, "24 hours": 24, "7 days": 168, "30 days": 720}

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.people.members import project_options
+from gapwatch.store.people import project_options
 from gapwatch.store.read import vocabulary
 from gapwatch.taxonomy import CATEGORIES, KINDS, Kind, Taxonomy
 

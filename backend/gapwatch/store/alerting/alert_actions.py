@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting.alert_actions import detectors
+from gapwatch.store.alerting import detectors
 from gapwatch.store.alerting.alert_settings import add_silence
 from gapwatch.store.alerting.alert_transitions import (
     OPEN_ALERT,

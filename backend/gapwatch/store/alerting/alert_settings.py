@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting.alert_actions import mail_addresses
+from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
 from gapwatch.store.people.access import audit
 from gapwatch.watching.matchers import Match

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting.alert_actions import outbox
+from gapwatch.store.alerting import outbox
 from gapwatch.store.people.access import audit
 
 CONFIRMED, WAITING = "confirmed", "waiting for confirmation"
