@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 import pytest
-from ingest.test_catalogue import MARKER, MIB, assert_refused
+from ingest.refusals import MARKER, MIB, assert_refused
 
 from gapwatch.accounts import make_key
 from gapwatch.settings import Settings

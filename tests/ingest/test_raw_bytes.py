@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, Phase, event, given, note, seed, settings
 from hypothesis import strategies as st
-from ingest.test_catalogue import ANSWERED_WITHIN_S, assert_refused
+from ingest.refusals import ANSWERED_WITHIN_S, assert_refused
 
 from parts import Project, episode
 
