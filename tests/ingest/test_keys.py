@@ -41,7 +41,7 @@ def test_absent_wrong_revoked_and_expired_keys_get_the_same_answer(service, proj
 
     secret = Settings(data_dir=service.data_dir).server_secret()
     with project.database.transaction() as connection:
-        from gapwatch.store.people.members import access
+        from gapwatch.store.people import access
 
         for fresh, expires_at in ((expired, now - timedelta(seconds=1)), (revoked, None)):
             key_id = access.add_key(
