@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution bench-promises lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -87,6 +87,9 @@ bench-ingest: .venv/installed-dev
 
 bench-drift: .venv/installed-dev
 	@$(BIN)/python -m bench.drift $(ARGS)
+
+bench-promises: .venv/installed-dev
+	@$(BIN)/python -m bench.promises $(ARGS)
 
 # Needs the network; everything else works without once installed.
 lock: .venv/bin/python

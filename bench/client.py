@@ -26,7 +26,7 @@ from gapwatch_client.backlog import BATCH_RECORDS
 from bench.records import encode, make_records
 from bench.report import Report
 from bench.service import Service, scratch_directory, serving
-from bench.sink import forgetting
+from bench.sink import forgetting, swallowing
 
 OBSERVED = 100_000
 LOOP_HZ = 200
@@ -50,12 +50,17 @@ def main() -> None:
             observe(report, spool)
             end_episodes(report, spool, "server away", NOWHERE, "gw_bench")
             end_episodes(report, spool, "while sending", service.running["url"], service.key)
+            with swallowing() as url:
+                end_episodes(report, spool, "network swallows", url, "gw_bench", arrive=False)
             write_lines(report, spool)
             send(report, spool, service)
             shutil.rmtree(spool)
     report.judge_value("observe(), median", "observe(), median", 5, at_most=True)
-    for when in ("server away", "while sending"):
+    for when in ("server away", "while sending", "network swallows"):
         report.judge_value(f"end(), p99, {when}", f"end(), p99, {when}", 1000, at_most=True)
+    report.judge_value(
+        "end(), longest, network swallows", "end(), longest, network swallows", 200_000, at_most=True
+    )
     report.judge_value("sending", "sending", 5000)
     report.judge_value("sending to a sink", "sending to a sink", 5000)
     report.judge_ratio("sending / prepared bodies", "sending", "prepared bodies", 0.5)
@@ -74,7 +79,7 @@ def observe(report: Report, spool: Path) -> None:
     report.add("observe(), p99", percentile(took, 0.99) * US, "µs")
 
 
-def end_episodes(report: Report, spool: Path, when: str, url: str, key: str) -> None:
+def end_episodes(report: Report, spool: Path, when: str, url: str, key: str, *, arrive: bool = True) -> None:
     """A loop at 200 Hz that ends an episode of 1 KB at every turn, with threads that sync and send meanwhile."""
     records = make_records(ENDED)
     with Gapwatch(url, key, spool / when, linger_s=0.05) as gw:
@@ -89,7 +94,7 @@ def end_episodes(report: Report, spool: Path, when: str, url: str, key: str) -> 
             ends[number]()
 
         took = timed(end, ENDED, pause_s=1 / LOOP_HZ)
-        if url != NOWHERE and not gw.flush(60):
+        if arrive and url != NOWHERE and not gw.flush(60):
             raise SystemExit(f"not everything was sent: {gw.status()}")
     report.add(f"end(), median, {when}", statistics.median(took) * US, "µs")
     report.add(f"end(), p99, {when}", percentile(took, 0.99) * US, "µs")

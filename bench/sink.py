@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import zlib
@@ -38,6 +39,13 @@ def forgetting() -> Iterator[str]:
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def swallowing() -> Iterator[str]:
+    """The address of a network that takes everything and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 if __name__ == "__main__":
