@@ -3,8 +3,9 @@
 import pytest
 
 from gapwatch.store.core.copy_exchange import _PROBE
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.core.pool import PLANNING
-from gapwatch.store.fold.episode_rows import _CLAIMED, driver_cursor
+from gapwatch.store.fold.episode_rows import _CLAIMED
 
 FILL = """
 INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain, outcome, content_hash)

@@ -11,7 +11,7 @@ from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.array_text import array_text
-from gapwatch.store.fold.episode_rows import driver_cursor
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.tally.sums import CellContent, without
 
 Keys = tuple[tuple[str, str], ...]

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
-import psycopg
-from psycopg import Cursor, sql
+from psycopg import sql
 from sqlalchemy import Connection, Engine, text
 
 from gapwatch.store.core.array_text import array_text
+from gapwatch.store.core.driver import driver_connection, driver_cursor
 from gapwatch.store.fold.work import Claim
 from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.rows import Names
@@ -67,15 +67,6 @@ _CLAIMED = " UNION ALL ".join(
     for table in ("episodes", "episode_revisions")
 )
 _STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
-
-
-def driver_connection(connection: Connection) -> psycopg.Connection[Any]:
-    return cast(psycopg.Connection[Any], connection.connection.driver_connection)
-
-
-def driver_cursor(connection: Connection) -> Cursor[Any]:
-    """psycopg's own cursor: arrays and bytes come as they are sent."""
-    return driver_connection(connection).cursor(binary=True)
 
 
 def lock_projects(connection: Connection, kind: str) -> list[int]:

@@ -14,7 +14,7 @@ from psycopg import Cursor, sql
 from sqlalchemy import Connection
 
 from gapwatch.store.core.array_text import array_text
-from gapwatch.store.fold.episode_rows import driver_connection, driver_cursor
+from gapwatch.store.core.driver import driver_connection, driver_cursor
 
 Keys = tuple[tuple[str, str], ...]
 SCOPE: Keys = (("domain", "text"), ("policy_id", "int"), ("task_id", "int"), ("source_id", "int"))

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import sql
 from sqlalchemy import Connection, text
 
-from gapwatch.store.fold.episode_rows import driver_cursor
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.fold.rollups import TABLES, VALUE_KEY
 
 

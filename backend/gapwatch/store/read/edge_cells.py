@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 from psycopg import sql
 from sqlalchemy import Connection, Engine
 
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.fold.episode_rows import (
     condition_sets,
-    driver_cursor,
     name_sets,
     pooled_names,
 )

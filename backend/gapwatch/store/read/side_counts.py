@@ -15,7 +15,7 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.statistics.estimates.sketches import Moments, Sketch
-from gapwatch.store.fold.episode_rows import driver_cursor
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.read.edge_cells import CellKey, each_edge_cells
 from gapwatch.store.read.scopes import (
     Cell,

@@ -13,9 +13,9 @@ from typing import Any
 from psycopg import sql
 from sqlalchemy import Connection
 
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.fold.episode_rows import (
     condition_sets,
-    driver_cursor,
     episodes_in,
     name_sets,
     rows_where,

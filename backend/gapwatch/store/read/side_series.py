@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.fold.episode_rows import driver_cursor
+from gapwatch.store.core.driver import driver_cursor
 from gapwatch.store.read.scopes import (
     Cell,
     CellFilter,
