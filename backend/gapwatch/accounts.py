@@ -9,6 +9,7 @@ from gapwatch.access.keys import new_key
 from gapwatch.access.passwords import hash_password
 from gapwatch.access.tokens import setup_token
 from gapwatch.settings import Settings
+from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Database
 from gapwatch.store.people import access
 
@@ -23,7 +24,7 @@ def put_person(database: Database, email: str, password: str, project: str, role
         user_id = access.put_user(connection, email, hashed)
         access.close_sessions_of(connection, user_id)
         access.put_member(connection, project_id, user_id, role)
-        access.audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", role=role)
+        audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", role=role)
 
 
 def make_key(
@@ -48,7 +49,7 @@ def make_key(
             scope=scope,
             expires_at=expires_at,
         )
-        access.audit(connection, project_id, ACTOR, "key.created", f"key/{key_id}", scope=scope)
+        audit(connection, project_id, ACTOR, "key.created", f"key/{key_id}", scope=scope)
     return fresh.secret
 
 

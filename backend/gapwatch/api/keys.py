@@ -14,6 +14,7 @@ from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
+from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Database
 from gapwatch.store.people import access
 
@@ -65,7 +66,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
                 expires_at=expires_at,
             )
             actor = f"key/{holder.prefix}"
-            access.audit(connection, holder.project_id, actor, "key.created", f"key/{key_id}")
+            audit(connection, holder.project_id, actor, "key.created", f"key/{key_id}")
         body = {"id": key_id, "key": fresh.secret, "prefix": fresh.prefix, "scope": wanted.scope}
         return JSONResponse(body, 201)
 
@@ -81,7 +82,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
             if not access.revoke_key(connection, holder.project_id, key_id):
                 raise NotFound("There is no key with this id.")
             actor = f"key/{holder.prefix}"
-            access.audit(connection, holder.project_id, actor, "key.revoked", f"key/{key_id}")
+            audit(connection, holder.project_id, actor, "key.revoked", f"key/{key_id}")
         return Response(status_code=204)
 
     return router

@@ -14,6 +14,7 @@ from gapwatch.pages.links import Links
 from gapwatch.pages.people.onboarding import is_slug
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
+from gapwatch.store.core.audit import audit
 from gapwatch.store.people import access
 
 
@@ -76,7 +77,7 @@ def make_project(visit: Visit) -> View | Response:
         return View("projects.html", _projects(visit, problem), 422)
     project_id = access.ensure_project(visit.transaction, slug)
     access.put_member(visit.transaction, project_id, visit.person.user_id, "admin")
-    access.audit(visit.transaction, project_id, visit.actor, "project.created", f"project/{slug}")
+    audit(visit.transaction, project_id, visit.actor, "project.created", f"project/{slug}")
     return RedirectResponse(Links(slug).to(), 303)
 
 

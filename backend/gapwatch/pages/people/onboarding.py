@@ -16,6 +16,7 @@ from gapwatch.pages.forms import Form
 from gapwatch.pages.links import Links
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
+from gapwatch.store.core.audit import audit
 from gapwatch.store.people import access, members
 
 FIRST_PROJECT = "main"
@@ -86,7 +87,7 @@ class OnboardingHandlers:
             user_id = access.put_user(transaction, email, hashed)
             for project_id, _slug in members.all_projects(transaction):
                 access.put_member(transaction, project_id, user_id, "admin")
-                access.audit(transaction, project_id, email, "member.set-up", f"user/{user_id}", role="admin")
+                audit(transaction, project_id, email, "member.set-up", f"user/{user_id}", role="admin")
             return self._gate.open_session(transaction, user_id, "/")
 
     def show_invitation(self, request: Request, _: Form) -> Response:
@@ -121,7 +122,7 @@ class OnboardingHandlers:
                 user_id = access.put_user(transaction, invitation.email, hashed)
             members.use_invitation(transaction, invitation)
             access.put_member(transaction, invitation.project_id, user_id, invitation.role)
-            access.audit(
+            audit(
                 transaction,
                 invitation.project_id,
                 invitation.email,

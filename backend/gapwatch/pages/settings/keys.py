@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.keys import new_key
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
+from gapwatch.store.core.audit import audit
 from gapwatch.store.people import access
 
 SCOPES = {
@@ -55,14 +56,14 @@ class KeyHandlers:
             scope=scope,
             expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
         )
-        access.audit(visit.transaction, visit.project_id, visit.actor, "key.created", f"key/{key_id}", scope=scope)
+        audit(visit.transaction, visit.project_id, visit.actor, "key.created", f"key/{key_id}", scope=scope)
         return self._view(visit, made=fresh.secret, scope=scope)
 
     def revoke(self, visit: Visit) -> Response:
         key_id = visit.form.number("key")
         if not access.revoke_key(visit.transaction, visit.project_id, key_id):
             raise NotFound("There is no key with this id.")
-        access.audit(visit.transaction, visit.project_id, visit.actor, "key.revoked", f"key/{key_id}")
+        audit(visit.transaction, visit.project_id, visit.actor, "key.revoked", f"key/{key_id}")
         return RedirectResponse(visit.frame.links.to("settings", "keys"), 303)
 
     def _view(self, visit: Visit, made: str | None = None, scope: str | None = None, problem: str = "") -> View:

@@ -12,7 +12,8 @@ from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.people.onboarding import is_address
-from gapwatch.store.people import access, members
+from gapwatch.store.core.audit import audit
+from gapwatch.store.people import members
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class MemberHandlers:
             invited_by=visit.actor,
             token_hash=hash_token(token),
         )
-        access.audit(
+        audit(
             visit.transaction,
             visit.project_id,
             visit.actor,
@@ -85,18 +86,14 @@ class MemberHandlers:
             return self._view(visit, problem="The project needs an admin: make somebody else one first.")
         if outcome == "absent":
             raise NotFound("There is no such member.")
-        access.audit(
-            visit.transaction, visit.project_id, visit.actor, "member.changed", f"user/{user_id}", role=role
-        )
+        audit(visit.transaction, visit.project_id, visit.actor, "member.changed", f"user/{user_id}", role=role)
         return RedirectResponse(visit.frame.links.to("settings", "members"), 303)
 
     def withdraw(self, visit: Visit) -> Response:
         number = visit.form.number("invitation")
         if not members.withdraw_invitation(visit.transaction, visit.project_id, number):
             raise NotFound("There is no such invitation.")
-        access.audit(
-            visit.transaction, visit.project_id, visit.actor, "invitation.withdrawn", f"invitation/{number}"
-        )
+        audit(visit.transaction, visit.project_id, visit.actor, "invitation.withdrawn", f"invitation/{number}")
         return RedirectResponse(visit.frame.links.to("settings", "members"), 303)
 
     def _view(self, visit: Visit, link: str | None = None, invited: str | None = None, problem: str = "") -> View:

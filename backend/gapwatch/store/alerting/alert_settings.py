@@ -12,7 +12,7 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing, Target
 from gapwatch.watching.rules import Rule, read_params, rules_in_force

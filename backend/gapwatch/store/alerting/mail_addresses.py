@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting import outbox
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 
 CONFIRMED, WAITING = "confirmed", "waiting for confirmation"
 # Nobody's mailbox is filled by pressing a button.

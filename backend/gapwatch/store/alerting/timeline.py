@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 
 EVENT_KINDS = ("release", "calibration", "simulator", "site", "mitigation", "other")
 MOST_EVENTS = 40

@@ -1,4 +1,4 @@
-"""SQL of projects, people, keys and the audit trail."""
+"""SQL of projects, people and keys."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from gapwatch.store.tables.access import (
-    ApiKeyTable,
-    AuditEntryTable,
-    BrowserSessionTable,
-    MemberTable,
-    ProjectTable,
-    UserTable,
-)
+from gapwatch.store.tables.access import ApiKeyTable, BrowserSessionTable, MemberTable, ProjectTable, UserTable
 
 # What pages hand from one function of the store to the next without knowing SQL.
 Transaction = Connection
@@ -171,14 +164,6 @@ def add_key(
         expires_at=expires_at,
     )
     return int(connection.execute(statement.returning(ApiKeyTable.id)).scalar_one())
-
-
-def audit(connection: Connection, project_id: int, actor: str, action: str, subject: str, **details: Any) -> None:
-    connection.execute(
-        insert(AuditEntryTable).values(
-            project_id=project_id, actor=actor, action=action, subject=subject, details=details
-        )
-    )
 
 
 def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:

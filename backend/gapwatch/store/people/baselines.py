@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 
 
 def set_option(connection: Connection, project_id: int, name: str, value: Any, actor: str) -> None:

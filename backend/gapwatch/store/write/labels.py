@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.people.access import audit
+from gapwatch.store.core.audit import audit
 from gapwatch.store.tables.episodes import EpisodeTable
 
 _COLUMNS = ", ".join(column.name for column in EpisodeTable.__table__.columns)
