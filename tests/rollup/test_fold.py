@@ -199,6 +199,18 @@ def test_the_past_of_a_fleet_is_folded_in_parts(database, monkeypatch):
     assert (done.episodes, done.differences) == (60, 0), done.examples
 
 
+def test_a_fold_ends_its_work_and_is_counted_once(database):
+    put_rows(database, 40)
+    fold_due_work(database)
+    with database.transaction() as connection:
+        folds, due, watched = connection.exec_driver_sql(
+            "SELECT (SELECT folds FROM project_changes), (SELECT count(*) FROM work),"
+            " (SELECT count(*) FROM watch_due)"
+        ).one()
+    assert (folds, due) == (1, 0)
+    assert watched > 0
+
+
 def test_two_workers_at_once_count_each_episode_once(database):
     put_rows(database, 200)
     with ThreadPoolExecutor(4) as pool:

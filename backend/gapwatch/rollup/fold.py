@@ -11,6 +11,7 @@ import structlog
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_episodes
 from gapwatch.step_sizes import growing_steps
+from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.fold import (
     episode_rows,
@@ -68,7 +69,8 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
         for part in _parts(episode_rows.claimed_rows(connection, project_id, mine)):
             add_episodes(connection, project_id, episode_rows.episodes_in(connection, project_id, part))
     if claims:
-        work.finish(connection, claims)
+        # Ends the work rows and makes their episodes due to be watched.
+        watch_queue.hand_over(connection, [claim.id for claim in claims])
         project_changes.count_folds(connection, by_project)
 
 

@@ -1,4 +1,4 @@
-"""The queue of record: claiming, finishing and postponing work rows.
+"""The queue of record: claiming and postponing work rows.
 
 A claim is a row lock with SKIP LOCKED, held by the transaction that does the work and deletes the row.
 A killed worker's lock vanishes with its connection, and the row is due again.
@@ -11,8 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select, text, tuple_, update
 
-from gapwatch.store.alerting.watch_queue import hand_over
-from gapwatch.store.fold.project_changes import count_folds
 from gapwatch.store.tables.work import WorkTable
 
 # A row that failed is tried again after 1, 2, 4 … seconds, at most every five minutes, for ever: it is
@@ -82,13 +80,6 @@ def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
         .order_by(WorkTable.id)
     )
     return [Claim(*row) for row in rows]
-
-
-def finish(connection: Connection, claims: list[Claim]) -> None:
-    """The rows end; what they brought is due to be watched."""
-    ids = [claim.id for claim in claims]
-    hand_over(connection, ids)
-    count_folds(connection, {claim.project_id for claim in claims})
 
 
 def postpone(connection: Connection, claimed: Claim, error: str) -> None:
