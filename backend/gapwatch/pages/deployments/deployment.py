@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.answers.comparison import Comparison, compare_deployment
-from gapwatch.answers.contract import ContractAnswer, answer_contract
-from gapwatch.answers.drop import DropAnswer, SideValue, answer_drop, side_value
-from gapwatch.answers.failures import FailuresAnswer, answer_failures
+from gapwatch.answers.contract import answer_contract
+from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
+from gapwatch.answers.failures import answer_failures
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger
-from gapwatch.answers.onset import OnsetAnswer, answer_onset
+from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import question_of
-from gapwatch.answers.signals import SignalsAnswer, answer_signals
+from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
-from gapwatch.answers.trend import TrendAnswer, answer_trend
+from gapwatch.answers.trend import answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
-from gapwatch.pages.alerts import AlertEntry, open_alerts
+from gapwatch.pages.alerts import open_alerts
 from gapwatch.pages.deployments.figures import Figures, draw
 from gapwatch.pages.deployments.mitigations import (
-    Mitigation,
-    Suggestion,
     measured,
     suggestions,
 )
@@ -33,61 +30,15 @@ from gapwatch.pages.deployments.report import (
     unlinked,
 )
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table
-from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.deployments.view import Choices, DeploymentPage
+from gapwatch.pages.filtering import applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting import timeline
 from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
-from gapwatch.store.read.directory import DatedEvent
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the filters offer."""
-
-    metrics: list[str]
-    simulators: list[str]
-    robots: list[str]
-    sites: list[str]
-    conditions: list[str]
-
-
-@dataclass(frozen=True)
-class DeploymentPage:
-    slug: str
-    policy: str
-    version: str
-    task: str
-    site: str | None
-    stage: str | None
-    newest: datetime
-    drop: DropAnswer
-    # Both sides of success, whatever the metric: the ledger's ends.
-    sim: SideValue
-    real: SideValue
-    lead: CategoryPart | None
-    ledger: LedgerAnswer
-    slices: SlicesAnswer
-    signals: SignalsAnswer
-    failures: FailuresAnswer
-    trend: TrendAnswer
-    contract: ContractAnswer
-    onset: OnsetAnswer
-    events: tuple[DatedEvent, ...]
-    mitigations: list[Mitigation]
-    suggestions: list[Suggestion]
-    alerts: list[AlertEntry]
-    choices: Choices
-    given: dict[str, list[str]]
-    applied: list[Applied]
-    problems: list[str]
-
-    @property
-    def compared(self) -> bool:
-        return self.ledger.drop is not None
 
 
 class DeploymentHandlers:

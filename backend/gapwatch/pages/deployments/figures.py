@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gapwatch.answers.slices import SliceAnswer
 from gapwatch.levels import MISSING, number_range
+from gapwatch.pages.deployments.view import DeploymentPage
 from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
-
-if TYPE_CHECKING:
-    from gapwatch.pages.deployments.deployment import DeploymentPage
 
 # The filters of the page that the list of episodes knows too.
 SHARED = ("since", "until", "robot", "site", "stage", "condition")

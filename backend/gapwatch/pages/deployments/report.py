@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from markupsafe import Markup
 
+from gapwatch.pages.deployments.figures import Figures
 from gapwatch.pages.static import PLOTLY, Assets
-
-if TYPE_CHECKING:
-    from gapwatch.pages.deployments.figures import Figures
 
 _OFFER = re.compile(rb"<br>Click: \w+ episodes")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")

@@ -6,14 +6,12 @@ import csv
 import io
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import Response
 
 from gapwatch.errors import NotFound
-
-if TYPE_CHECKING:
-    from gapwatch.pages.deployments.deployment import DeploymentPage
+from gapwatch.pages.deployments.view import DeploymentPage
 
 Row = list[Any]
 # What a spreadsheet takes for the start of a formula (OWASP, CSV injection).
