@@ -22,18 +22,19 @@ def test_stages_meet_only_in_the_store_and_pure_modules_stay_pure():
 
 
 @pytest.mark.parametrize(
-    ("layers", "broken"),
+    ("container", "layers", "broken"),
     [
-        ('"store", "ingest"', "gapwatch.ingest"),
-        ('"settings", "store"', "gapwatch.store"),
+        ("gapwatch", '"store", "ingest"', "gapwatch.ingest"),
+        ("gapwatch", '"settings", "store"', "gapwatch.store"),
+        ("gapwatch.store", '"fold", "read"', "gapwatch.store.read"),
     ],
 )
-def test_the_check_notices_a_wrong_import(tmp_path, layers, broken):
+def test_the_check_notices_a_wrong_import(tmp_path, container, layers, broken):
     """A check that cannot fail is no check: with two layers swapped it must name the import."""
     config = tmp_path / "pyproject.toml"
     config.write_text(
         '[tool.importlinter]\nroot_package = "gapwatch"\n[[tool.importlinter.contracts]]\nname = "Swapped"\n'
-        f'type = "layers"\ncontainers = ["gapwatch"]\nlayers = [{layers}]\n'
+        f'type = "layers"\ncontainers = ["{container}"]\nlayers = [{layers}]\n'
     )
     done = lint(config)
     assert done.returncode == 1
