@@ -7,7 +7,7 @@ import pytest
 
 from gapwatch.levels import level_of
 from gapwatch.store.read import directory, sides
-from gapwatch.store.read.scopes import split
+from gapwatch.store.read.selection import split
 from gapwatch.store.read.sides import (
     CellFilter,
     Scope,

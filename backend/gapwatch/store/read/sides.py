@@ -1,14 +1,16 @@
 """Reading one side of a comparison: what it counts up to, over time, and single episodes of it."""
 
-from gapwatch.store.read.failed_rows import FailedRows
-from gapwatch.store.read.scopes import (
-    Cell,
-    CellFilter,
-    Domain,
-    Scope,
-    Window,
+from gapwatch.store.read.bucket_counts import (
+    BucketCount,
+    SessionCount,
+    bucket_counts,
+    each_day_counts,
+    each_session_counts,
+    session_counts,
 )
-from gapwatch.store.read.side_counts import (
+from gapwatch.store.read.combined_counts import PageRead, read_for_page
+from gapwatch.store.read.failed_episodes import FailedRows
+from gapwatch.store.read.rollup_counts import (
     CellCount,
     ContractCount,
     FailureCount,
@@ -28,8 +30,7 @@ from gapwatch.store.read.side_counts import (
     failure_counts,
     value_rollups,
 )
-from gapwatch.store.read.side_page import PageRead, read_for_page
-from gapwatch.store.read.side_samples import (
+from gapwatch.store.read.sampled_episodes import (
     FailedAsked,
     PairRow,
     each_failed_episodes,
@@ -38,13 +39,12 @@ from gapwatch.store.read.side_samples import (
     paired_episodes,
     sampled_values,
 )
-from gapwatch.store.read.side_series import (
-    BucketCount,
-    SessionCount,
-    bucket_counts,
-    each_day_counts,
-    each_session_counts,
-    session_counts,
+from gapwatch.store.read.selection import (
+    Cell,
+    CellFilter,
+    Domain,
+    Scope,
+    Window,
 )
 
 __all__ = [

@@ -10,8 +10,12 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.store.core.driver import driver_cursor
-from gapwatch.store.read.scopes import CellFilter
-from gapwatch.store.read.side_counts import (
+from gapwatch.store.read.bucket_counts import (
+    SessionCount,
+    session_statements,
+    sessions_of,
+)
+from gapwatch.store.read.rollup_counts import (
     CONTRACTS,
     FAILURES,
     ContractCount,
@@ -20,12 +24,8 @@ from gapwatch.store.read.side_counts import (
     contracts_of,
     failures_of,
 )
-from gapwatch.store.read.side_edges import Asked
-from gapwatch.store.read.side_series import (
-    SessionCount,
-    session_statements,
-    sessions_of,
-)
+from gapwatch.store.read.selection import CellFilter
+from gapwatch.store.read.window_edges import Asked
 
 # One row for all three: what it is of and its side, then source, policy, task, a number, a word, labels, category
 # and two counts.

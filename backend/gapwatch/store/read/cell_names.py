@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, text
 
-from gapwatch.store.read.scopes import Cell
+from gapwatch.store.read.selection import Cell
 from gapwatch.store.tables.rollups import NO_CONTRACT
 from gapwatch.tally.sums import CellContent
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.levels import MISSING, level_of
-from gapwatch.store.read.side_counts import Signature
+from gapwatch.store.read.rollup_counts import Signature
 from gapwatch.tally.rows import unpack
 
 Array = NDArray[np.float64]

@@ -16,20 +16,20 @@ from sqlalchemy import Connection
 
 from gapwatch.statistics.estimates.sketches import Moments, Sketch
 from gapwatch.store.core.driver import driver_cursor
-from gapwatch.store.read.edge_cells import CellKey, each_edge_cells
-from gapwatch.store.read.scopes import (
+from gapwatch.store.read.cell_names import cells_named, contract_bodies
+from gapwatch.store.read.edge_cell_counts import CellKey, each_edge_cells
+from gapwatch.store.read.selection import (
     Cell,
     Scope,
     Window,
     bucket_clauses,
     split,
 )
-from gapwatch.store.read.side_edges import (
+from gapwatch.store.read.window_edges import (
     Asked,
     each_edges,
     numbered,
 )
-from gapwatch.store.read.side_names import cells_named, contract_bodies
 from gapwatch.tally.sums import CellContent, Measured
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
 

@@ -10,7 +10,8 @@ from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.store.core.driver import driver_cursor
-from gapwatch.store.read.scopes import (
+from gapwatch.store.read.cell_names import cells_named
+from gapwatch.store.read.selection import (
     Cell,
     CellFilter,
     Scope,
@@ -18,12 +19,11 @@ from gapwatch.store.read.scopes import (
     split,
     time_clauses,
 )
-from gapwatch.store.read.side_edges import (
+from gapwatch.store.read.window_edges import (
     Asked,
     each_edges,
     numbered,
 )
-from gapwatch.store.read.side_names import cells_named
 
 # (source, policy, task, session)
 Sitting = tuple[int, int, int, str]

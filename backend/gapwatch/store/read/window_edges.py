@@ -17,7 +17,7 @@ from gapwatch.store.fold.episode_rows import (
     rows_where,
     sittings_where,
 )
-from gapwatch.store.read.scopes import (
+from gapwatch.store.read.selection import (
     Parts,
     Scope,
     Window,

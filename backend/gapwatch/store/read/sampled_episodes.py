@@ -20,21 +20,21 @@ from gapwatch.store.fold.episode_rows import (
     name_sets,
     rows_where,
 )
-from gapwatch.store.read.failed_rows import FailedRows
-from gapwatch.store.read.scopes import (
-    CellFilter,
-    Scope,
-    Window,
-    time_clauses,
-)
-from gapwatch.store.read.side_counts import (
+from gapwatch.store.read.bucket_counts import BucketCount, bucket_counts
+from gapwatch.store.read.failed_episodes import FailedRows
+from gapwatch.store.read.rollup_counts import (
     Kind,
     Values,
     cell_counts,
     values_of,
 )
-from gapwatch.store.read.side_edges import numbered
-from gapwatch.store.read.side_series import BucketCount, bucket_counts
+from gapwatch.store.read.selection import (
+    CellFilter,
+    Scope,
+    Window,
+    time_clauses,
+)
+from gapwatch.store.read.window_edges import numbered
 
 STRATA = 20
 

@@ -15,13 +15,13 @@ from gapwatch.store.fold.episode_rows import (
     name_sets,
     pooled_names,
 )
-from gapwatch.store.read.scopes import split
-from gapwatch.store.read.side_edges import (
+from gapwatch.store.read.cell_names import known_number
+from gapwatch.store.read.selection import split
+from gapwatch.store.read.window_edges import (
     Asked,
     end_clauses,
     numbered,
 )
-from gapwatch.store.read.side_names import known_number
 from gapwatch.tally.aggregate import KeptLevels
 from gapwatch.tally.rows import Names
 from gapwatch.tally.sums import CellContent
