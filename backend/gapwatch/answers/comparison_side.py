@@ -21,8 +21,8 @@ from gapwatch.store.read.sides import (
     CellCount,
     CellFilter,
     ContractCount,
-    FailedAsked,
     FailedRows,
+    FailedSelection,
     FailureCount,
     Scope,
     SessionCount,
@@ -197,8 +197,12 @@ class Reading:
         asked = [half for half in self.halves if half.n_unfiltered]
         if self._by_day is None or not asked:
             return None
-        found = sides.read_for_page(
-            self._connection, self._project_id, [(h.scope, h.window) for h in asked], MOST_SESSIONS
+        found = sides.combined_counts(
+            self._connection,
+            self._project_id,
+            [(h.scope, h.window) for h in asked],
+            MOST_SESSIONS,
+            sides.WindowEdges(self._connection, self._project_id),
         )
         parts = zip(found.failures, found.contracts, found.sessions, strict=True)
         return {half: PagePart(*part) for half, part in zip(asked, parts, strict=True)}
@@ -238,7 +242,7 @@ class Reading:
                 self._connection,
                 self._project_id,
                 [
-                    FailedAsked(
+                    FailedSelection(
                         h.scope,
                         h.window,
                         h.wanted,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
 
 import structlog
 
@@ -18,6 +17,7 @@ from gapwatch.store.fold import (
     project_changes,
     work,
 )
+from gapwatch.tally.rows import Row
 from gapwatch.tally.sums import DAY_S
 
 log = structlog.get_logger()
@@ -74,9 +74,9 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
         project_changes.count_folds(connection, by_project)
 
 
-def _parts(rows: list[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+def _parts(rows: list[Row]) -> list[list[Row]]:
     """All at once; an import of a whole fleet's past, of which every day of every source is a group, in parts."""
-    by_hour = itemgetter(1, 2, 3, 4, 5)
+    by_hour = attrgetter("domain", "policy_id", "task_id", "source_id", "hour")
     groups = {(*scope, hour // DAY_S) for *scope, hour in set(map(by_hour, rows))}
     if len(groups) <= GROUPS_AT_MOST:
         return [rows]

@@ -20,13 +20,13 @@ def pool_new(connection: Connection, project_id: int, sums: Sums) -> None:
     (142 instead of 45 µs an episode of a first fold)."""
     new: dict[tuple[int, int], set[CellContent]] = {}
     for scope, _, cell in sums.cells:
-        new.setdefault(scope[1:3], set()).add(cell)
+        new.setdefault((scope.policy_id, scope.task_id), set()).add(cell)
     left_out: dict[tuple[int, int], Collection[str]] = {}
-    for place, contents in sorted(new.items()):
+    for policy_and_task, contents in sorted(new.items()):
         if too_many(contents):
-            levels = too_many(contents | cells.cell_contents(connection, project_id, *place))
-            cells.pool(connection, project_id, *place, levels)
-            left_out[place] = levels
+            levels = too_many(contents | cells.cell_contents(connection, project_id, *policy_and_task))
+            cells.pool(connection, project_id, *policy_and_task, levels)
+            left_out[policy_and_task] = levels
     if left_out:
         sums.leave_out(left_out)
 
@@ -43,7 +43,7 @@ def too_many(contents: set[CellContent]) -> dict[str, int]:
     many cells, the one that has most."""
     left_out: dict[str, int] = {}
     while True:
-        levels = Counter(name for name, _ in {pair for *_, pairs in contents for pair in pairs})
+        levels = Counter(name for name, _ in {pair for cell in contents for pair in cell.levels})
         most = max(levels, key=lambda name: (levels[name], name), default=None)
         if most is None or (levels[most] <= MOST_LEVELS and len(contents) <= MOST_CELLS):
             return left_out

@@ -5,7 +5,8 @@ In one snapshot, so it may run beside a live service: stored numbers and due wor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from gapwatch.store.core.database import Connection, Database
@@ -35,11 +36,14 @@ class Verified:
 def verify_project(database: Database, project_id: int, slug: str) -> Verified:
     with database.snapshot() as connection:
         expected, episodes = _recomputed(connection, project_id)
-        computed: dict[str, dict[Any, Any]] = dict(count_rows(expected))
+        rows = count_rows(expected)
+        computed: dict[str, Mapping[Any, Any]] = {
+            f"rollup_{part.name}": getattr(rows, part.name) for part in fields(rows)
+        }
         computed["rollup_values"] = {
             key: body
-            for rows in value_rows(expected.values)
-            for key, values in rows.items()
+            for of_scope in value_rows(expected.values)
+            for key, values in of_scope.items()
             if (body := pack_values(values)) is not None
         }
         compared = differences = 0

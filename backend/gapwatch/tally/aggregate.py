@@ -9,33 +9,43 @@ from typing import Any
 
 from gapwatch.levels import level_of
 from gapwatch.tally.measure import measure
-from gapwatch.tally.rows import Columns, Names, numbered, unpack
-from gapwatch.tally.sums import JUDGED, PLACE, Key, Levels, Measured, Sums, add_named
+from gapwatch.tally.rows import Columns, Names, Row, numbered, unpack
+from gapwatch.tally.sums import (
+    JUDGED,
+    OUTCOME_INDEX,
+    CellContent,
+    Key,
+    Levels,
+    Measured,
+    Signature,
+    Sums,
+    add_named,
+)
 
 _NOTHING: frozenset[str] = frozenset()
 
 
 class Episodes:
-    """Rows in the order of `Row`; one with sign −1 is taken away."""
+    """A row with sign −1 is taken away."""
 
-    def __init__(self, rows: Sequence[tuple[Any, ...]], names: Names) -> None:
+    def __init__(self, rows: Sequence[Row], names: Names) -> None:
         self._names = names
-        given = [row for row in rows if row[0] > 0]
-        taken = [row for row in rows if row[0] < 0]
-        self._given = Columns(given) if given else None
-        self._taken = Columns(taken) if taken else None
+        added = [row for row in rows if row.sign > 0]
+        removed = [row for row in rows if row.sign < 0]
+        self._added = Columns(added) if added else None
+        self._removed = Columns(removed) if removed else None
 
     def counted(self) -> Sums:
         """All sums but the values."""
-        sums = _count(self._given, self._names) if self._given else Sums()
-        if self._taken:
-            sums.add(_count(self._taken, self._names), -1)
+        sums = _count(self._added, self._names) if self._added else Sums()
+        if self._removed:
+            sums.add(_count(self._removed, self._names), -1)
         return sums
 
     def measured(self) -> Measured:
-        values = measure(self._given, self._names) if self._given else {}
-        if self._taken:
-            add_named(values, measure(self._taken, self._names), -1)
+        values = measure(self._added, self._names) if self._added else {}
+        if self._removed:
+            add_named(values, measure(self._removed, self._names), -1)
         return values
 
     def sums(self) -> Sums:
@@ -46,19 +56,23 @@ class Episodes:
 
 def _count(columns: Columns, names: Names) -> Sums:
     sums = Sums()
-    of, places, scopes = columns.of, columns.places, columns.scopes
-    for (place, hour, outcome), count in Counter(zip(places, of.hour, of.outcome, strict=True)).items():
-        sums.hours.setdefault((scopes[place][0], hour), [0, 0, 0, 0])[PLACE[outcome]] += count
-    for (place, contract), count in Counter(zip(places, of.contract_id, strict=True)).items():
-        sums.contracts[(*scopes[place], contract or 0)] = count
-    for (place, session, outcome), count in Counter(zip(places, of.session, of.outcome, strict=True)).items():
+    of, scope_index, scopes = columns.of, columns.scope_index, columns.scopes
+    for (index, hour, outcome), count in Counter(zip(scope_index, of.hour, of.outcome, strict=True)).items():
+        scope, _ = scopes[index]
+        sums.hours.setdefault((scope, hour), [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += count
+    for (index, contract), count in Counter(zip(scope_index, of.contract_id, strict=True)).items():
+        sums.contracts[(*scopes[index], contract or 0)] = count
+    for (index, session, outcome), count in Counter(zip(scope_index, of.session, of.outcome, strict=True)).items():
         if session is not None and outcome in JUDGED:
-            sums.sessions.setdefault((*scopes[place], session), [0, 0])[PLACE[outcome]] += count
+            sums.sessions.setdefault((*scopes[index], session), [0, 0])[OUTCOME_INDEX[outcome]] += count
     kept = KeptLevels(of, names)
-    found, cells = numbered(zip(places, of.robot_id, of.site_id, of.stage, kept.numbers, strict=True))
-    keys = [(*scopes[place], (*where, kept.levels[number])) for place, *where, number in found]
+    distinct, cells = numbered(zip(scope_index, of.robot_id, of.site_id, of.stage, kept.numbers, strict=True))
+    keys = [
+        (*scopes[index], CellContent(robot_id, site_id, stage, kept.levels[number]))
+        for index, robot_id, site_id, stage, number in distinct
+    ]
     for (cell, outcome), count in Counter(zip(cells, of.outcome, strict=True)).items():
-        sums.cells.setdefault(keys[cell], [0, 0, 0, 0])[PLACE[outcome]] += count
+        sums.cells.setdefault(keys[cell], [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += count
     failed = [outcome == "failure" for outcome in of.outcome]
     said = zip(
         compress(cells, failed),
@@ -68,7 +82,7 @@ def _count(columns: Columns, names: Names) -> Sums:
         strict=True,
     )
     for (cell, phase, labels, category), count in Counter(said).items():
-        key = (*keys[cell], (phase, tuple(sorted(set(labels))), category))
+        key = (*keys[cell], Signature(phase, tuple(sorted(set(labels))), category))
         sums.failures[key] = sums.failures.get(key, 0) + count
     return sums
 

@@ -21,8 +21,8 @@ def measure(columns: Columns, names: Names) -> Measured:
     """Of successes and failures."""
     sums: Measured = {}
     of = columns.of
-    found, groups = numbered(zip(columns.places, of.outcome, strict=True))
-    ordered = [(*columns.scopes[place], outcome) for place, outcome in found]
+    distinct, groups = numbered(zip(columns.scope_index, of.outcome, strict=True))
+    ordered = [(*columns.scopes[index], outcome) for index, outcome in distinct]
     group = np.array(groups, dtype=np.int64)
     judged = np.array([outcome in JUDGED for outcome in of.outcome])
     for name in ("duration_s", "reward"):

@@ -63,18 +63,23 @@ def unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
 class Columns:
     """Rows of a fold by columns: a count goes through a zip of them without a step of Python for each episode."""
 
-    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def __init__(self, rows: Sequence[Row]) -> None:
         of: Any = Row._make(zip(*rows, strict=True))
         days = [hour - hour % DAY_S for hour in of.hour]
-        found, self.places = numbered(zip(of.domain, of.policy_id, of.task_id, of.source_id, days, strict=True))
+        distinct, self.scope_index = numbered(
+            zip(of.domain, of.policy_id, of.task_id, of.source_id, days, strict=True)
+        )
         self.of = of
-        self.scopes: list[tuple[Scope, int]] = [(key[:4], key[4]) for key in found]
-        """Scope and day; `places` has for each row the number of its own."""
+        self.scopes: list[tuple[Scope, int]] = [
+            (Scope(domain, policy_id, task_id, source_id), day)
+            for domain, policy_id, task_id, source_id, day in distinct
+        ]
+        """Scope and day; `scope_index` has for each row the index of its own."""
 
 
 def numbered(keys: Iterable[Key]) -> tuple[list[Key], list[int]]:
-    """The different keys, and for each key its number among them. Small numbers are quick to count by."""
+    """Return the distinct keys, and for each key its index among them. Small numbers are quick to count by."""
     column = list(keys)
-    different = list(dict.fromkeys(column))
-    number = {key: place for place, key in enumerate(different)}
-    return different, [*map(number.__getitem__, column)]
+    distinct = list(dict.fromkeys(column))
+    index_of = {key: index for index, key in enumerate(distinct)}
+    return distinct, [*map(index_of.__getitem__, column)]

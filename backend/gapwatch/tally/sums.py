@@ -6,18 +6,38 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from gapwatch.tally.values import NamedValues, add_values
 
-# (domain, policy, task, source)
-Scope: TypeAlias = tuple[str, int, int, int]
 # ((condition, level), …)
 Levels: TypeAlias = tuple[tuple[str, str], ...]
-# (robot, site, stage, levels)
-CellContent: TypeAlias = tuple[int | None, int | None, str | None, Levels]
-# (phase, labels, category)
-SignatureContent: TypeAlias = tuple[str | None, tuple[str, ...], str | None]
+
+
+class Scope(NamedTuple):
+    """The source is the deployment of real episodes and the simulator of sim ones."""
+
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+
+
+class CellContent(NamedTuple):
+    robot_id: int | None
+    site_id: int | None
+    stage: str | None
+    levels: Levels
+
+
+class Signature(NamedTuple):
+    """What was said of a failure."""
+
+    phase: str | None
+    labels: tuple[str, ...]
+    category: str | None
+
+
 Counts: TypeAlias = list[int]
 # (scope, day, kind, outcome) → moments and bins by name
 Measured: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
@@ -25,7 +45,7 @@ Measured: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
 Key = TypeVar("Key", bound=Hashable)
 
 DAY_S = 86400
-PLACE = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
+OUTCOME_INDEX = {"success": 0, "failure": 1, "aborted": 2, "abandoned": 3}
 JUDGED = ("success", "failure")
 
 
@@ -42,7 +62,7 @@ class Sums:
 
     hours: dict[tuple[Scope, int], Counts] = field(default_factory=dict)
     cells: dict[tuple[Scope, int, CellContent], Counts] = field(default_factory=dict)
-    failures: dict[tuple[Scope, int, CellContent, SignatureContent], int] = field(default_factory=dict)
+    failures: dict[tuple[Scope, int, CellContent, Signature], int] = field(default_factory=dict)
     values: Measured = field(default_factory=dict)
     sessions: dict[tuple[Scope, int, str], Counts] = field(default_factory=dict)
     contracts: dict[tuple[Scope, int, int], int] = field(default_factory=dict)
@@ -55,28 +75,28 @@ class Sums:
         _add_numbers(self.contracts, other.contracts, sign)
         add_named(self.values, other.values, sign)
 
-    def count_sitting(self, scope: Scope, outcome: str, session: str | None, contract: int | None, n: int) -> None:
+    def count_session(self, scope: Scope, outcome: str, session: str | None, contract: int | None, n: int) -> None:
         """Episodes of any time with one outcome, in one session, under one contract."""
-        self.hours.setdefault((scope, 0), [0, 0, 0, 0])[PLACE[outcome]] += n
+        self.hours.setdefault((scope, 0), [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += n
         key = (scope, 0, contract or 0)
         self.contracts[key] = self.contracts.get(key, 0) + n
         if session is not None and outcome in JUDGED:
-            self.sessions.setdefault((scope, 0, session), [0, 0])[PLACE[outcome]] += n
+            self.sessions.setdefault((scope, 0, session), [0, 0])[OUTCOME_INDEX[outcome]] += n
 
     def leave_out(self, left_out: Mapping[tuple[int, int], Collection[str]]) -> None:
         """Cells without the conditions that are left out, by policy and task; those that become one are added."""
         counted, failed = self.cells, self.failures
         self.cells, self.failures = {}, {}
         for (scope, day, cell), counts in counted.items():
-            rest = without(left_out.get(scope[1:3], ()), cell)
+            rest = without(left_out.get((scope.policy_id, scope.task_id), ()), cell)
             _add_counts(self.cells, {(scope, day, rest): counts}, 1)
         for (scope, day, cell, signature), count in failed.items():
-            rest = without(left_out.get(scope[1:3], ()), cell)
+            rest = without(left_out.get((scope.policy_id, scope.task_id), ()), cell)
             _add_numbers(self.failures, {(scope, day, rest, signature): count}, 1)
 
     def deployments(self) -> set[int]:
         """The deployments whose real episodes are among these."""
-        return {scope[3] for scope, _ in self.hours if scope[0] == "real"}
+        return {scope.source_id for scope, _ in self.hours if scope.domain == "real"}
 
 
 def add_named(into: Measured, other: Measured, sign: int) -> None:
@@ -86,15 +106,14 @@ def add_named(into: Measured, other: Measured, sign: int) -> None:
 
 def without(names: Collection[str], cell: CellContent) -> CellContent:
     """A cell that some conditions are left out of."""
-    robot, site, stage, levels = cell
-    return robot, site, stage, tuple(pair for pair in levels if pair[0] not in names)
+    return cell._replace(levels=tuple(pair for pair in cell.levels if pair[0] not in names))
 
 
 def _add_counts(into: dict[Key, Counts], other: Mapping[Key, Counts], sign: int) -> None:
     for key, counts in other.items():
         mine = into.setdefault(key, [0] * len(counts))
-        for place, count in enumerate(counts):
-            mine[place] += sign * count
+        for index, count in enumerate(counts):
+            mine[index] += sign * count
 
 
 def _add_numbers(into: dict[Key, int], other: Mapping[Key, int], sign: int) -> None:

@@ -2,51 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
 
-from gapwatch.tally.sums import DAY_S, Counts, Measured, Sums, month_of
+from gapwatch.tally.sums import (
+    DAY_S,
+    CellContent,
+    Counts,
+    Measured,
+    Scope,
+    Signature,
+    Sums,
+    month_of,
+)
 from gapwatch.tally.values import NamedValues, add_values
 
-Rows = dict[tuple[Any, ...], Counts]
+
+class BucketKey(NamedTuple):
+    """An hour, day or month of a scope; `bucket_at` is its start in seconds since 1970."""
+
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+    tier: str
+    bucket_at: int
 
 
-def count_rows(sums: Sums) -> dict[str, Rows]:
-    """By table: (*scope, tier, bucket, …) → what is added. Cells and signatures stand with their content."""
-    names = ("counts", "cells", "places", "failures", "sessions", "contracts")
-    rows: dict[str, Rows] = {f"rollup_{name}": {} for name in names}
+class CellKey(NamedTuple):
+    bucket: BucketKey
+    cell: CellContent
+
+
+class PlaceKey(NamedTuple):
+    """A day of a robot at a site; 0 where an episode names none."""
+
+    scope: Scope
+    bucket_at: int
+    robot_id: int
+    site_id: int
+
+
+class FailureKey(NamedTuple):
+    bucket: BucketKey
+    cell: CellContent
+    signature: Signature
+
+
+class SessionKey(NamedTuple):
+    scope: Scope
+    bucket_at: int
+    session: str
+
+
+class ContractKey(NamedTuple):
+    bucket: BucketKey
+    contract_id: int
+
+
+class ValueKey(NamedTuple):
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+    kind: str
+    outcome: str
+    tier: str
+    bucket_at: int
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """What is added to each table of counts."""
+
+    counts: dict[BucketKey, Counts] = field(default_factory=dict)
+    cells: dict[CellKey, Counts] = field(default_factory=dict)
+    places: dict[PlaceKey, Counts] = field(default_factory=dict)
+    failures: dict[FailureKey, Counts] = field(default_factory=dict)
+    sessions: dict[SessionKey, Counts] = field(default_factory=dict)
+    contracts: dict[ContractKey, Counts] = field(default_factory=dict)
+
+
+def count_rows(sums: Sums) -> CountRows:
+    rows = CountRows()
     for (scope, hour), counts in sums.hours.items():
-        for tier, bucket in (("hour", hour), *_tiers(hour - hour % DAY_S)):
-            _add(rows["rollup_counts"], (*scope, tier, bucket), counts)
-    cells, places, failures = rows["rollup_cells"], rows["rollup_places"], rows["rollup_failures"]
+        for tier, bucket_at in (("hour", hour), *_tiers(hour - hour % DAY_S)):
+            _add(rows.counts, BucketKey(*scope, tier, bucket_at), counts)
     for (scope, day, cell), counts in sums.cells.items():
-        cells[*scope, "day", day, cell] = counts
-        _add(cells, (*scope, "month", month_of(day), cell), counts)
-        if scope[0] == "real":
-            _add(places, (*scope, day, cell[0] or 0, cell[1] or 0), counts)
+        in_day, in_month = _buckets(scope, day)
+        rows.cells[CellKey(in_day, cell)] = counts
+        _add(rows.cells, CellKey(in_month, cell), counts)
+        if scope.domain == "real":
+            _add(rows.places, PlaceKey(scope, day, cell.robot_id or 0, cell.site_id or 0), counts)
     for (scope, day, cell, signature), count in sums.failures.items():
-        failures[*scope, "day", day, cell, signature] = [count]
-        _add(failures, (*scope, "month", month_of(day), cell, signature), [count])
+        in_day, in_month = _buckets(scope, day)
+        rows.failures[FailureKey(in_day, cell, signature)] = [count]
+        _add(rows.failures, FailureKey(in_month, cell, signature), [count])
     for (scope, day, session), counts in sums.sessions.items():
-        _add(rows["rollup_sessions"], (*scope, day, session), counts)
+        _add(rows.sessions, SessionKey(scope, day, session), counts)
     for (scope, day, contract), count in sums.contracts.items():
-        for tier, bucket in _tiers(day):
-            _add(rows["rollup_contracts"], (*scope, tier, bucket, contract), [count])
-    return {table: {key: counts for key, counts in found.items() if any(counts)} for table, found in rows.items()}
+        for bucket in _buckets(scope, day):
+            _add(rows.contracts, ContractKey(bucket, contract), [count])
+    return CountRows(
+        _filled(rows.counts),
+        _filled(rows.cells),
+        _filled(rows.places),
+        _filled(rows.failures),
+        _filled(rows.sessions),
+        _filled(rows.contracts),
+    )
 
 
-def value_rows(values: Measured) -> Iterator[dict[tuple[Any, ...], NamedValues]]:
-    """(*scope, kind, outcome, tier, bucket) → moments and bins by name; the days and months of one scope, kind and
-    outcome at a time, because all of them together take several times the memory of the sums.
+def value_rows(values: Measured) -> Iterator[dict[ValueKey, NamedValues]]:
+    """Yield moments and bins by name; the days and months of one scope, kind and outcome at a time, because all of
+    them together take several times the memory of the sums.
     """
-    groups: dict[tuple[Any, ...], list[int]] = {}
+    groups: dict[tuple[Scope, str, str], list[int]] = {}
     for scope, day, kind, outcome in values:
         groups.setdefault((scope, kind, outcome), []).append(day)
     for (scope, kind, outcome), days in groups.items():
-        rows: dict[tuple[Any, ...], NamedValues] = {}
+        rows: dict[ValueKey, NamedValues] = {}
         for day in days:
-            for tier, bucket in _tiers(day):
-                into = rows.setdefault((*scope, kind, outcome, tier, bucket), {})
+            for tier, bucket_at in _tiers(day):
+                into = rows.setdefault(ValueKey(*scope, kind, outcome, tier, bucket_at), {})
                 add_values(into, values[scope, day, kind, outcome])
         yield rows
 
@@ -55,10 +137,18 @@ def _tiers(day: int) -> tuple[tuple[str, int], tuple[str, int]]:
     return ("day", day), ("month", month_of(day))
 
 
-def _add(into: Rows, key: tuple[Any, ...], counts: Counts) -> None:
+def _buckets(scope: Scope, day: int) -> tuple[BucketKey, BucketKey]:
+    return BucketKey(*scope, "day", day), BucketKey(*scope, "month", month_of(day))
+
+
+def _add(into: dict[K, Counts], key: K, counts: Counts) -> None:
     mine = into.get(key)
     if mine is None:
         into[key] = list(counts)
         return
-    for place, count in enumerate(counts):
-        mine[place] += count
+    for index, count in enumerate(counts):
+        mine[index] += count
+
+
+def _filled(rows: dict[K, Counts]) -> dict[K, Counts]:
+    return {key: counts for key, counts in rows.items() if any(counts)}

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.array_text import array_text
-from gapwatch.store.core.driver import driver_cursor
-from gapwatch.tally.sums import CellContent, without
+from gapwatch.store.core.driver import driver_cursor, named_cursor
+from gapwatch.tally.sums import CellContent, Signature, without
 
 Keys = tuple[tuple[str, str], ...]
+Content = TypeVar("Content", CellContent, Signature)
 
 
 _SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
@@ -22,45 +23,80 @@ _PLACE = "project_id = :p AND domain IN ('real', 'sim') AND policy_id = :policy 
 _MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
 
 
-def cell_row(content: Any) -> tuple[Any, ...]:
-    """The database row of a cell: hash first, then what is hashed."""
+class CellRow(NamedTuple):
+    """The hash of a cell, and what is hashed; `levels` as JSON."""
+
+    content_hash: bytes
+    robot_id: int | None
+    site_id: int | None
+    stage: str | None
+    levels: str
+
+
+class SignatureRow(NamedTuple):
+    """The hash of a signature, and what is hashed; `labels` as JSON."""
+
+    content_hash: bytes
+    phase: str | None
+    labels: str
+    category: str | None
+
+
+_CELL_COLUMNS: Keys = (
+    *(("content_hash", "bytea"), ("robot_id", "int"), ("site_id", "int"), ("stage", "text")),
+    ("levels", "jsonb"),
+)
+_SIGNATURE_COLUMNS: Keys = (
+    *(("content_hash", "bytea"), ("phase", "text"), ("labels", "jsonb")),
+    ("category", "text"),
+)
+
+
+def cell_row(content: CellContent) -> CellRow:
     robot, site, stage, levels = content
     body = msgspec.json.encode([robot, site, stage, levels])
-    return _digest(body), robot, site, stage, msgspec.json.encode(dict(levels)).decode()
+    return CellRow(_digest(body), robot, site, stage, msgspec.json.encode(dict(levels)).decode())
 
 
-def intern_cells(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
-    """The numbers of cells, made where absent."""
+def signature_row(content: Signature) -> SignatureRow:
+    phase, labels, category = content
+    body = msgspec.json.encode([phase, labels, category])
+    return SignatureRow(_digest(body), phase, msgspec.json.encode(labels).decode(), category)
+
+
+def intern_cells(
+    connection: Connection, project_id: int, contents: Iterable[CellContent]
+) -> dict[CellContent, int]:
+    """Return the numbers of cells, made where absent."""
     rows = {content: cell_row(content) for content in contents}
-    columns = (
-        *(("content_hash", "bytea"), ("robot_id", "int"), ("site_id", "int"), ("stage", "text")),
-        ("levels", "jsonb"),
-    )
-    return _intern(connection, project_id, "cells", columns, rows)
+    return _intern(connection, project_id, "cells", _CELL_COLUMNS, rows)
 
 
-def intern_signatures(connection: Connection, project_id: int, contents: Iterable[Any]) -> dict[Any, int]:
-    rows = {}
-    for content in contents:
-        phase, labels, category = content
-        body = msgspec.json.encode([phase, labels, category])
-        rows[content] = (_digest(body), phase, msgspec.json.encode(labels).decode(), category)
-    columns = (("content_hash", "bytea"), ("phase", "text"), ("labels", "jsonb"), ("category", "text"))
-    return _intern(connection, project_id, "signatures", columns, rows)
+def intern_signatures(
+    connection: Connection, project_id: int, contents: Iterable[Signature]
+) -> dict[Signature, int]:
+    rows = {content: signature_row(content) for content in contents}
+    return _intern(connection, project_id, "signatures", _SIGNATURE_COLUMNS, rows)
 
 
 def _intern(
-    connection: Connection, project_id: int, table: str, columns: Keys, rows: Mapping[Any, tuple[Any, ...]]
-) -> dict[Any, int]:
+    connection: Connection,
+    project_id: int,
+    table: str,
+    columns: Keys,
+    rows: Mapping[Content, CellRow] | Mapping[Content, SignatureRow],
+) -> dict[Content, int]:
     if not rows:
         return {}
-    hashes = array_text((row[0] for row in rows.values()), "bytea")
+    hashes = array_text((row.content_hash for row in rows.values()), "bytea")
     with driver_cursor(connection) as cursor:
         query = sql.SQL(
             "SELECT content_hash, id FROM {} WHERE project_id = %s AND content_hash = ANY(%s::bytea[])"
         ).format(sql.Identifier(table))
         known = dict(cursor.execute(query, (project_id, hashes)).fetchall())
-        fresh = sorted((row for row in rows.values() if row[0] not in known), key=lambda row: row[0])
+        fresh = sorted(
+            (row for row in rows.values() if row.content_hash not in known), key=lambda row: row.content_hash
+        )
         if fresh:
             names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
             casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in columns)
@@ -75,27 +111,34 @@ def _intern(
                 "INSERT INTO {table} (project_id, {names}) SELECT %s, {values} FROM unnest({casts}) AS u ({names})"
                 " ON CONFLICT DO NOTHING"
             ).format(table=sql.Identifier(table), names=names, values=values, casts=casts)
-            arrays = [
+            arrays: list[str] = [
                 array_text(column, kind)
                 for (_, kind), column in zip(columns, zip(*fresh, strict=True), strict=True)
             ]
             cursor.execute(insert, (project_id, *arrays))
             known |= dict(cursor.execute(query, (project_id, hashes)).fetchall())
-    return {content: known[row[0]] for content, row in rows.items()}
+    return {content: known[row.content_hash] for content, row in rows.items()}
 
 
 def cell_contents(connection: Connection, project_id: int, policy_id: int, task_id: int) -> set[CellContent]:
     """The cells in which a policy version's task was counted."""
-    with driver_cursor(connection) as cursor:
-        found = cursor.execute(_CONTENTS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
+    with named_cursor(connection, _Stored) as cursor:
+        rows = cursor.execute(_CONTENTS, {"p": project_id, "policy": policy_id, "task": task_id}).fetchall()
     return {
-        (robot, site, stage, tuple(sorted(msgspec.json.decode(levels).items())))
-        for robot, site, stage, levels in found
+        CellContent(row.robot_id, row.site_id, row.stage, tuple(sorted(msgspec.json.decode(row.levels).items())))
+        for row in rows
     }
 
 
+class _Stored(NamedTuple):
+    robot_id: int | None
+    site_id: int | None
+    stage: str | None
+    levels: str
+
+
 _CONTENTS = """
-SELECT robot_id, site_id, stage, levels::text FROM cells WHERE project_id = %(p)s AND id = ANY(ARRAY(
+SELECT robot_id, site_id, stage, levels::text AS levels FROM cells WHERE project_id = %(p)s AND id = ANY(ARRAY(
     SELECT DISTINCT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
     AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month'))
 """
@@ -121,7 +164,9 @@ def pool(connection: Connection, project_id: int, policy_id: int, task_id: int, 
         place | {"names": list(levels)},
     )
     merged = {
-        row.id: without(levels, (row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items()))))
+        row.id: without(
+            levels, CellContent(row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items())))
+        )
         for row in found
     }
     if not merged:

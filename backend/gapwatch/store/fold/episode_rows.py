@@ -6,19 +6,21 @@ A project is folded by one worker at a time, so that nobody changes what a fold 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from operator import itemgetter
-from typing import Any
-from weakref import WeakKeyDictionary
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from psycopg import sql
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, text
 
 from gapwatch.store.core.array_text import array_text
-from gapwatch.store.core.driver import driver_connection, driver_cursor
+from gapwatch.store.core.content_cache import ContentCache
+from gapwatch.store.core.driver import named_cursor
 from gapwatch.store.fold.work import Claim
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.rows import Names
-from gapwatch.tally.sums import Sums
+from gapwatch.tally.rows import Names, Row
+from gapwatch.tally.sums import Scope, Sums
+
+Content = TypeVar("Content")
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
@@ -38,9 +40,9 @@ _READ = (
     ("number_names_id", "e.number_names_id", "int"),
     ("numbers", "array_send(e.numbers)", "bytea"),
     ("outcome", "e.outcome", "text"),
-    ("failure_phase", "e.failure_phase", "text"),
-    ("failure_labels", "e.failure_labels", "text[]"),
-    ("failure_category", "e.failure_category", "text"),
+    ("phase", "e.failure_phase", "text"),
+    ("labels", "e.failure_labels", "text[]"),
+    ("category", "e.failure_category", "text"),
     ("session", "e.session", "text"),
     ("contract_id", "e.contract_id", "int"),
     ("duration_s", "e.duration_s", "float8"),
@@ -50,7 +52,7 @@ _READ = (
     ("metric_names_id", "e.metric_names_id", "int"),
     ("metrics", "array_send(e.metrics)", "bytea"),
 )
-_COLUMNS = ", ".join(expression for _, expression, _ in _READ)
+_COLUMNS = ", ".join(f"{expression} AS {name}" for name, expression, _ in _READ)
 # One statement and so one view: an episode that is corrected meanwhile is in one of the tables and not in both.
 # Looked up id by id (OFFSET 0 keeps the planner from joining the table instead), so that what a fold reads follows
 # the new episodes: as a join, on a table without fresh statistics, each step read every stored one. The project is
@@ -66,7 +68,7 @@ _CLAIMED = " UNION ALL ".join(
     """  # noqa: S608 - nothing of a request is in it
     for table in ("episodes", "episode_revisions")
 )
-_STANDING = f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
+_STANDING = f"SELECT 1 AS sign, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
 
 
 def lock_projects(connection: Connection, kind: str) -> list[int]:
@@ -85,12 +87,12 @@ def lock_project(connection: Connection, project_id: int) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(:lock, :id)"), {"lock": FOLD_LOCK, "id": project_id})
 
 
-def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
+def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim]) -> list[Row]:
     """The episodes of claimed work in the order of `tally.rows.Row`, with the sign of their work."""
     ids = array_text((id_ for claim in claims for id_ in claim.episode_ids), "text")
     revisions = array_text((claim.revision for claim in claims for _ in claim.episode_ids), "int")
     signs = array_text((claim.sign for claim in claims for _ in claim.episode_ids), "int")
-    with driver_cursor(connection) as cursor:
+    with named_cursor(connection, Row) as cursor:
         cursor.execute(
             _CLAIMED, {"ids": ids, "revisions": revisions, "signs": signs, "project_id": project_id}, prepare=False
         )
@@ -99,12 +101,12 @@ def claimed_rows(connection: Connection, project_id: int, claims: Sequence[Claim
 
 def rows_where(
     connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
-) -> list[tuple[Any, ...]]:
+) -> list[Row]:
     """Stored episodes (`e`) that satisfy the clauses, as rows of a fold."""
     statement = sql.SQL(
-        f"SELECT 1, {_COLUMNS} FROM episodes e WHERE e.project_id = %(project_id)s AND "  # noqa: S608
+        f"SELECT 1 AS sign, {_COLUMNS} FROM episodes e WHERE e.project_id = %(project_id)s AND "  # noqa: S608
     )
-    with driver_cursor(connection) as cursor:
+    with named_cursor(connection, Row) as cursor:
         cursor.execute(statement + clauses, {**parameters, "project_id": project_id})
         return cursor.fetchall()
 
@@ -113,67 +115,76 @@ def rows_where(
 _OF_A_FAILURE = {
     *("domain", "policy_id", "task_id", "source_id", "outcome"),
     *("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers"),
-    *("failure_phase", "failure_labels", "failure_category"),
+    *("phase", "labels", "category"),
 }
 
 
 def failed_rows_where(
     connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
-) -> list[tuple[Any, ...]]:
-    """The failures among them, as rows that tell of nothing else: equal ones come as one object many times."""
+) -> list[Row]:
+    """Return the failures among them, as rows that say nothing else: equal ones are one object many times."""
     columns = [
-        expression if name in _OF_A_FAILURE else "0::bigint" if name == "hour" else f"NULL::{kind}"
+        f"{expression if name in _OF_A_FAILURE else '0::bigint' if name == 'hour' else f'NULL::{kind}'} AS {name}"
         for name, expression, kind in _READ
     ]
-    keys = ", ".join(str(place + 2) for place, (name, _, _) in enumerate(_READ) if name in _OF_A_FAILURE)
+    keys = ", ".join(str(number) for number, (name, _, _) in enumerate(_READ, start=2) if name in _OF_A_FAILURE)
     statement = (
         sql.SQL(
-            f"SELECT count(*)::int, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
+            f"SELECT count(*)::int AS sign, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
             " WHERE e.project_id = %(project_id)s AND e.outcome = 'failure' AND "
         )
         + clauses
         + sql.SQL(f" GROUP BY {keys}")
     )
-    with driver_cursor(connection) as cursor:
+    with named_cursor(connection, Row) as cursor:
         cursor.execute(statement, {**parameters, "project_id": project_id})
-        return [row for count, *rest in cursor.fetchall() for row in [(1, *rest)] * count]
+        # Postgres counted equal rows where the sign stands.
+        return [row for counted in cursor for row in [counted._replace(sign=1)] * counted.sign]
 
 
-def sittings_where(
+class _SessionRow(NamedTuple):
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+    outcome: str
+    session: str | None
+    contract_id: int | None
+    episodes: int
+
+
+def sessions_where(
     connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
 ) -> Sums:
-    """Their outcomes, those of each session, and the episodes under each contract."""
+    """Return the outcomes of stored episodes, those of each session, and the episodes under each contract."""
     statement = (
         sql.SQL(
-            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE}, e.outcome, e.session, e.contract_id,"  # noqa: S608
-            " count(*)::int FROM episodes e WHERE e.project_id = %(project_id)s AND "
+            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE} AS source_id, e.outcome, e.session,"  # noqa: S608
+            " e.contract_id, count(*)::int AS episodes FROM episodes e WHERE e.project_id = %(project_id)s AND "
         )
         + clauses
         + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7")
     )
     sums = Sums()
-    with driver_cursor(connection) as cursor:
-        for *scope, outcome, session, contract, count in cursor.execute(
-            statement, {**parameters, "project_id": project_id}
-        ):
-            sums.count_sitting((*scope,), outcome, session, contract, count)
+    with named_cursor(connection, _SessionRow) as cursor:
+        for row in cursor.execute(statement, {**parameters, "project_id": project_id}):
+            scope = Scope(row.domain, row.policy_id, row.task_id, row.source_id)
+            sums.count_session(scope, row.outcome, row.session, row.contract_id, row.episodes)
     return sums
 
 
-def standing_rows(
-    connection: Connection, project_id: int, at_once: int = 20_000
-) -> Iterator[list[tuple[Any, ...]]]:
+def standing_rows(connection: Connection, project_id: int, at_once: int = 20_000) -> Iterator[list[Row]]:
     """Every stored episode of a project, a part at a time."""
-    with driver_connection(connection).cursor(name="standing", binary=True) as cursor:
+    with named_cursor(connection, Row, name="standing") as cursor:
         cursor.execute(_STANDING, (project_id,))
         while rows := cursor.fetchmany(at_once):
             yield rows
 
 
-def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> Episodes:
+def episodes_in(connection: Connection, project_id: int, rows: Sequence[Row]) -> Episodes:
     """Rows as what can be summed; the numbers in them are looked up first."""
-    sets = set(map(itemgetter(9), rows))
-    names = set().union(*(map(itemgetter(place), rows) for place in (10, 20, 22)))
+    sets = set(map(attrgetter("condition_set_id"), rows))
+    names = set().union(*(map(attrgetter(f"{kind}_names_id"), rows) for kind in ("number", "signal", "metric")))
     known = Names(
         condition_sets(connection, project_id, sets),
         name_sets(connection, project_id, names),
@@ -185,35 +196,35 @@ def episodes_in(connection: Connection, project_id: int, rows: Sequence[tuple[An
 def condition_sets(
     connection: Connection, project_id: int, ids: Collection[int | None]
 ) -> dict[int, Mapping[str, Any]]:
-    return _interned(connection, project_id, _SETS, ids)
+    return _interned(connection, project_id, _SETS, ids, _CACHED_SETS)
 
 
 def name_sets(connection: Connection, project_id: int, ids: Collection[int | None]) -> dict[int, Sequence[str]]:
-    return _interned(connection, project_id, _NAMES, ids)
+    return _interned(connection, project_id, _NAMES, ids, _CACHED_NAMES)
 
 
-_SETS = "SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"
-_NAMES = "SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"
-# They never change, so a process remembers them; beyond so many of a kind it begins anew.
-_KNOWN: WeakKeyDictionary[Engine, dict[str, dict[tuple[int, int], Any]]] = WeakKeyDictionary()
-_MOST_KNOWN = 10_000
+_SETS = "SELECT id, levels AS content FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"
+_NAMES = "SELECT id, names AS content FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"
+_CACHED_SETS: ContentCache[int, Mapping[str, Any]] = ContentCache(10_000)
+_CACHED_NAMES: ContentCache[int, Sequence[str]] = ContentCache(10_000)
 
 
 def _interned(
-    connection: Connection, project_id: int, statement: str, ids: Collection[int | None]
-) -> dict[int, Any]:
-    known = _KNOWN.setdefault(connection.engine, {}).setdefault(statement, {})
-    # Another thread may clear it at any moment: what is found here is kept here.
-    found = {i: content for i in ids if i is not None and (content := known.get((project_id, i))) is not None}
-    unknown = sorted(i for i in ids if i is not None and i not in found)
+    connection: Connection,
+    project_id: int,
+    statement: str,
+    ids: Collection[int | None],
+    cache: ContentCache[int, Content],
+) -> dict[int, Content]:
+    wanted = {number for number in ids if number is not None}
+    contents = cache.get(connection, project_id, wanted)
+    unknown = sorted(wanted - contents.keys())
     if unknown:
         rows = connection.execute(text(statement), {"p": project_id, "ids": unknown})
-        read = {row[0]: row[1] for row in rows}
-        found |= read
-        if len(known) > _MOST_KNOWN:
-            known.clear()
-        known.update({(project_id, i): content for i, content in read.items()})
-    return found
+        read: dict[int, Content] = {row.id: row.content for row in rows}
+        cache.put(connection, project_id, read)
+        contents |= read
+    return contents
 
 
 def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:

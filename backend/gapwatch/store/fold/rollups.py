@@ -8,13 +8,14 @@ from __future__ import annotations
 import select
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import Cursor, sql
 from sqlalchemy import Connection
 
 from gapwatch.store.core.array_text import array_text
-from gapwatch.store.core.driver import driver_connection, driver_cursor
+from gapwatch.store.core.driver import driver_connection, driver_cursor, named_cursor
+from gapwatch.tally.tiers import ValueKey
 
 Keys = tuple[tuple[str, str], ...]
 SCOPE: Keys = (("domain", "text"), ("policy_id", "int"), ("task_id", "int"), ("source_id", "int"))
@@ -32,11 +33,35 @@ TABLES: Mapping[str, tuple[Keys, tuple[str, ...]]] = {
 VALUE_KEY: Keys = (*SCOPE, ("kind", "text"), ("outcome", "text"), *BUCKET)
 
 
+FlatRow = tuple[str | int | bytes | None, ...]
+
+
+class _Changed(NamedTuple):
+    """A policy and task of which a row is new, or became nothing."""
+
+    policy_id: int
+    task_id: int
+    fresh: bool
+    empty: bool
+
+
+class _StoredValue(NamedTuple):
+    domain: str
+    policy_id: int
+    task_id: int
+    source_id: int
+    kind: str
+    outcome: str
+    tier: str
+    bucket_at: int
+    body: bytes
+
+
 class Added:
     """Counts on their way into a table."""
 
     def __init__(
-        self, connection: Connection, project_id: int, table: str, cursor: Cursor[Any], columns: list[str]
+        self, connection: Connection, project_id: int, table: str, cursor: Cursor[_Changed], columns: list[str]
     ) -> None:
         self._connection, self._project_id, self._table = connection, project_id, table
         self._cursor, self._columns = cursor, columns
@@ -44,13 +69,13 @@ class Added:
     def settle(self) -> set[tuple[int, int]]:
         """The policies and tasks for which a row is new. What became nothing is deleted."""
         with self._cursor as cursor:
-            found = cursor.fetchall()
+            changed = cursor.fetchall()
         keys, added = TABLES[self._table]
         # Also by adding: a deletion may be folded before the episode it takes back.
-        if any(empty for *_, empty in found):
+        if any(row.empty for row in changed):
             columns = self._columns[: len(keys)]
             _delete(self._connection, self._project_id, self._table, keys, columns, _empty(self._table, added))
-        return {(policy_id, task_id) for policy_id, task_id, fresh, _ in found if fresh}
+        return {(row.policy_id, row.task_id) for row in changed if row.fresh}
 
 
 def without_waiting(connection: Connection) -> AbstractContextManager[Any]:
@@ -71,7 +96,7 @@ def hand_over(connection: Connection) -> None:
             pgconn.consume_input()
 
 
-def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[tuple[Any, ...]]) -> Added:
+def add_counts(connection: Connection, project_id: int, table: str, rows: Sequence[FlatRow]) -> Added:
     """Add to a table of counts; rows are (*key, *added)."""
     keys, added = TABLES[table]
     everything: Keys = (*keys, *((name, "bigint") for name in added))
@@ -92,14 +117,12 @@ def add_counts(connection: Connection, project_id: int, table: str, rows: Sequen
         ),
         empty=_empty("r", added),
     )
-    cursor = driver_cursor(connection)
+    cursor = named_cursor(connection, _Changed)
     cursor.execute(statement, (project_id, *columns))
     return Added(connection, project_id, table, cursor, columns)
 
 
-def stored_values(
-    connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]
-) -> dict[tuple[Any, ...], bytes]:
+def stored_values(connection: Connection, project_id: int, keys: Sequence[ValueKey]) -> dict[ValueKey, bytes]:
     """The bodies of `rollup_values` with these keys."""
     if not keys:
         return {}
@@ -111,12 +134,24 @@ def stored_values(
         rows=_unnested(VALUE_KEY),
         others=_names(tuple(key for key in VALUE_KEY if key[0] != "bucket_at")),
     )
-    with driver_cursor(connection) as cursor:
+    with named_cursor(connection, _StoredValue) as cursor:
         cursor.execute(statement, (*_columns(VALUE_KEY, keys), project_id))
-        return {row[:-1]: row[-1] for row in cursor}
+        return {
+            ValueKey(
+                row.domain,
+                row.policy_id,
+                row.task_id,
+                row.source_id,
+                row.kind,
+                row.outcome,
+                row.tier,
+                row.bucket_at,
+            ): row.body
+            for row in cursor
+        }
 
 
-def put_values(connection: Connection, project_id: int, rows: Sequence[tuple[Any, ...]]) -> None:
+def put_values(connection: Connection, project_id: int, rows: Sequence[FlatRow]) -> None:
     """Write whole rows (*key, body)."""
     if not rows:
         return
@@ -131,7 +166,7 @@ def put_values(connection: Connection, project_id: int, rows: Sequence[tuple[Any
         cursor.execute(statement, (project_id, *_columns(everything, sorted(rows))))
 
 
-def drop_values(connection: Connection, project_id: int, keys: Sequence[tuple[Any, ...]]) -> None:
+def drop_values(connection: Connection, project_id: int, keys: Sequence[ValueKey]) -> None:
     if keys:
         _delete(connection, project_id, "rollup_values", VALUE_KEY, _columns(VALUE_KEY, keys), sql.SQL("true"))
 
@@ -157,7 +192,7 @@ def _empty(table: str, added: tuple[str, ...]) -> sql.Composed:
     return sql.SQL(" AND ").join(sql.SQL("{} = 0").format(sql.Identifier(table, name)) for name in added)
 
 
-def _columns(keys: Keys, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+def _columns(keys: Keys, rows: Sequence[FlatRow]) -> list[str]:
     columns = zip(*rows, strict=True) if rows else [()] * len(keys)
     return [array_text(column, kind) for (_, kind), column in zip(keys, columns, strict=True)]
 

@@ -7,7 +7,7 @@ A killed worker's lock vanishes with its connection, and the row is due again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 from sqlalchemy import Connection, func, select, text, tuple_, update
 
@@ -42,8 +42,8 @@ def claim(
     """
     claims: list[Claim] = []
     episodes, at_once = 0, FEW_ROWS
-    place = tuple_(WorkTable.due_at, WorkTable.project_id, WorkTable.id)
-    last: tuple[Any, ...] | None = None
+    position = tuple_(WorkTable.due_at, WorkTable.project_id, WorkTable.id)
+    last: tuple[datetime, int, int] | None = None
     while len(claims) < most:
         query = select(
             WorkTable.project_id,
@@ -54,7 +54,7 @@ def claim(
             WorkTable.due_at,
         ).where(WorkTable.kind == kind, WorkTable.due_at <= func.now(), WorkTable.project_id.in_(projects))
         if last is not None:
-            query = query.where(place > last)
+            query = query.where(position > last)
         rows = connection.execute(
             query.order_by(WorkTable.due_at, WorkTable.project_id, WorkTable.id)
             .limit(min(at_once, most - len(claims)))
@@ -79,7 +79,7 @@ def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:
         .where(WorkTable.project_id == project_id, WorkTable.kind == kind)
         .order_by(WorkTable.id)
     )
-    return [Claim(*row) for row in rows]
+    return [Claim(row.project_id, row.id, row.episode_ids, row.revision, row.sign) for row in rows]
 
 
 def postpone(connection: Connection, claimed: Claim, error: str) -> None:
@@ -107,5 +107,7 @@ def backlog(connection: Connection) -> Backlog:
     connection.execute(text("SET LOCAL statement_timeout = '2s'"))
     age = func.extract("epoch", func.now() - func.min(WorkTable.created_at).filter(WorkTable.attempts == 0))
     failing = func.count().filter(WorkTable.attempts > 0)
-    row = connection.execute(select(func.coalesce(age, 0), failing).select_from(WorkTable)).one()
-    return Backlog(float(row[0]), int(row[1]))
+    row = connection.execute(
+        select(func.coalesce(age, 0).label("oldest_s"), failing.label("failing")).select_from(WorkTable)
+    ).one()
+    return Backlog(float(row.oldest_s), int(row.failing))

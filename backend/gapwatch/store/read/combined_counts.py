@@ -1,81 +1,136 @@
-"""What a whole page needs of both sides beside their cells: failures, contracts and sessions in one query."""
+"""Failures, contracts and sessions of several selections in one query, for whoever needs all three."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.core.driver import driver_cursor
-from gapwatch.store.read.bucket_counts import (
-    SessionCount,
-    session_statements,
-    sessions_of,
-)
+from gapwatch.store.core.driver import named_cursor
 from gapwatch.store.read.rollup_counts import (
     CONTRACTS,
     FAILURES,
     ContractCount,
+    ContractRow,
     FailureCount,
+    FailureRow,
     bucket_statements,
-    contracts_of,
-    failures_of,
+    by_side,
+    contracts_with_edges,
+    failures_with_edges,
 )
-from gapwatch.store.read.selection import CellFilter
-from gapwatch.store.read.window_edges import Asked
+from gapwatch.store.read.selection import CellFilter, Selection
+from gapwatch.store.read.session_counts import (
+    SessionCount,
+    SessionRow,
+    session_statements,
+    sessions_with_edges,
+)
+from gapwatch.store.read.window_edges import WindowEdges
 
-# One row for all three: what it is of and its side, then source, policy, task, a number, a word, labels, category
-# and two counts.
+
+class _Row(NamedTuple):
+    """A row of any of the three; null where its kind has no such column.
+
+    `number` is a cell or a contract, `word` a phase or a session; `n` are failures, episodes or successes.
+    """
+
+    kind: str
+    side: int
+    source_id: int
+    policy_id: int
+    task_id: int
+    number: int
+    word: str
+    labels: list[str]
+    category: str | None
+    n: int
+    session_failures: int
+
+
 _FAILURE = """
-SELECT 'failure', f.*, NULL::bigint FROM ({}) f (side, source, policy, task, cell, phase, labels, category, n)
+SELECT 'failure' AS kind, side, source_id, policy_id, task_id, cell_id AS number, phase AS word, labels, category,
+       failures AS n, NULL::bigint AS session_failures
+FROM ({}) f
 """
 _CONTRACT = """
-SELECT 'contract', side, source, NULL, NULL, contract, NULL, NULL, NULL, n, NULL
-FROM ({}) c (side, source, contract, n)
+SELECT 'contract' AS kind, side, source_id, NULL::int AS policy_id, NULL::int AS task_id, contract_id AS number,
+       NULL AS word, NULL::text[] AS labels, NULL AS category, episodes AS n, NULL::bigint AS session_failures
+FROM ({}) c
 """
 _SESSION = """
-SELECT 'session', side, source, policy, task, NULL, session, NULL, NULL, successes, failures
-FROM ({}) s (side, source, policy, task, session, successes, failures)
+SELECT 'session' AS kind, side, source_id, policy_id, task_id, NULL::int AS number, session AS word,
+       NULL::text[] AS labels, NULL AS category, successes AS n, failures AS session_failures
+FROM ({}) s
 """
 
 
 @dataclass(frozen=True)
-class PageRead:
-    """Of each side that was asked for."""
+class CombinedCounts:
+    """One list a selection."""
 
     failures: list[list[FailureCount]]
     contracts: list[list[ContractCount]]
     sessions: list[list[SessionCount]]
 
 
-def read_for_page(connection: Connection, project_id: int, asked: Sequence[Asked], most_sessions: int) -> PageRead:
-    """Without a filter: with one, sessions come from single episodes."""
-    sitting = [(scope, window, CellFilter()) for scope, window in asked]
+def combined_counts(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    most_sessions: int,
+    edges: WindowEdges,
+) -> CombinedCounts:
+    """Read without a filter: with one, sessions come from single episodes."""
+    unfiltered = [(scope, window, CellFilter()) for scope, window in selections]
     parts = {
-        _FAILURE: bucket_statements(project_id, asked, FAILURES, project="r.project_id"),
-        _CONTRACT: bucket_statements(project_id, asked, CONTRACTS),
-        _SESSION: session_statements(project_id, sitting, most_sessions),
+        _FAILURE: bucket_statements(project_id, selections, FAILURES, project="r.project_id"),
+        _CONTRACT: bucket_statements(project_id, selections, CONTRACTS),
+        _SESSION: session_statements(project_id, unfiltered, most_sessions),
     }
     statements = [each.format(" UNION ALL ".join(inner)) for each, (inner, _) in parts.items() if inner]
     parameters = {name: value for _, own in parts.values() for name, value in own.items()}
-    failures: list[list[tuple[Any, ...]]] = [[] for _ in asked]
-    contracts: list[list[tuple[Any, ...]]] = [[] for _ in asked]
-    sessions: list[tuple[Any, ...]] = []
+    failures: list[FailureRow] = []
+    contracts: list[ContractRow] = []
+    sessions: list[SessionRow] = []
     if statements:
-        with driver_cursor(connection) as cursor:
+        with named_cursor(connection, _Row) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
         for row in rows:
-            if row[0] == "session":
-                sessions.append((*row[1:5], row[6], row[9], row[10]))
-            elif row[0] == "failure":
-                failures[row[1]].append(row[2:10])
+            if row.kind == "failure":
+                failures.append(
+                    FailureRow(
+                        row.side,
+                        row.source_id,
+                        row.policy_id,
+                        row.task_id,
+                        row.number,
+                        row.word,
+                        row.labels,
+                        row.category,
+                        row.n,
+                    )
+                )
+            elif row.kind == "contract":
+                contracts.append(ContractRow(row.side, row.source_id, row.number, row.n))
             else:
-                contracts[row[1]].append((row[2], row[5], row[9]))
-    return PageRead(
-        failures_of(connection, project_id, asked, failures),
-        contracts_of(connection, project_id, asked, contracts),
-        sessions_of(connection, project_id, sitting, most_sessions, sessions),
+                sessions.append(
+                    SessionRow(
+                        row.side,
+                        row.source_id,
+                        row.policy_id,
+                        row.task_id,
+                        row.word,
+                        row.n,
+                        row.session_failures,
+                    )
+                )
+    sides = len(selections)
+    return CombinedCounts(
+        failures_with_edges(connection, project_id, selections, by_side(failures, sides), edges),
+        contracts_with_edges(connection, project_id, selections, by_side(contracts, sides), edges),
+        sessions_with_edges(unfiltered, most_sessions, sessions, edges),
     )

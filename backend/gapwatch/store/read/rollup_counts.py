@@ -1,36 +1,34 @@
-"""Reading one side of a comparison: whole months and days from the rollups, the edges of the window from episodes.
+"""Counts of a selection: whole months and days from the rollups, the edges of its window from episodes.
 
-So a window is exact to the microsecond, and what is read does not grow with what is stored.
+So a window is exact to the microsecond, and what is read does not grow with what is stored. Functions named
+`each_…` read several selections in one query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
-from typing import Any, Literal, NamedTuple, cast
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from psycopg import sql
 from sqlalchemy import Connection
 
 from gapwatch.statistics.estimates.sketches import Moments, Sketch
-from gapwatch.store.core.driver import driver_cursor
-from gapwatch.store.read.cell_names import cells_named, contract_bodies
-from gapwatch.store.read.edge_cell_counts import CellKey, each_edge_cells
+from gapwatch.store.core.driver import named_cursor
+from gapwatch.store.read.cell_names import CellRef, cells_named, contract_bodies
+from gapwatch.store.read.edge_cell_counts import CellKey, each_edge_cell_counts
 from gapwatch.store.read.selection import (
     Cell,
     Scope,
+    Selection,
     Window,
     bucket_clauses,
     split,
 )
-from gapwatch.store.read.window_edges import (
-    Asked,
-    each_edges,
-    numbered,
-)
-from gapwatch.tally.sums import CellContent, Measured
+from gapwatch.store.read.window_edges import WindowEdges, numbered
+from gapwatch.tally.sums import Measured, Signature
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
 
 Outcome = Literal["success", "failure"]
@@ -38,12 +36,17 @@ Kind = Literal["metric", "signal"]
 # A sender may put something into its contract that is new in every episode; so many bodies of a side are read.
 MOST_BODIES = 20
 Values = dict[str, dict[Outcome, "ValueRollup"]]
-FAILURES = """
-    SELECT r.source_id, r.policy_id, r.task_id, r.cell_id, s.phase, s.labels, s.category, sum(r.failures)::bigint
-    FROM rollup_failures r JOIN signatures s ON s.project_id = r.project_id AND s.id = r.signature_id
-    WHERE {} GROUP BY 1, 2, 3, 4, 5, 6, 7
-"""
-CONTRACTS = "SELECT source_id, contract_id, sum(episodes)::bigint FROM rollup_contracts WHERE {} GROUP BY 1, 2"
+K = TypeVar("K", bound=tuple[Any, ...])
+
+
+class SideRow(Protocol):
+    """A row of a query over several selections; `side` is the index of its own."""
+
+    @property
+    def side(self) -> int: ...
+
+
+SideRowT = TypeVar("SideRowT", bound=SideRow)
 
 
 class CellCount(NamedTuple):
@@ -55,14 +58,6 @@ class CellCount(NamedTuple):
     failures: int
     aborted: int
     abandoned: int
-
-
-class Signature(NamedTuple):
-    """What was said of a failure."""
-
-    phase: str | None
-    labels: tuple[str, ...]
-    category: str | None
 
 
 class FailureCount(NamedTuple):
@@ -103,26 +98,112 @@ class Total(NamedTuple):
     cell: None = None
 
 
-def each_totals(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[list[Total]]:
-    """A few rows a month, where cells are hundreds.
+class _TotalRow(NamedTuple):
+    side: int
+    source_id: int
+    policy_id: int
+    task_id: int
+    successes: int
+    failures: int
+    aborted: int
+    abandoned: int
 
-    The ends by sitting: what knows how many succeeded is asked for sessions and contracts next.
+
+class _TotalKey(NamedTuple):
+    source_id: int
+    policy_id: int
+    task_id: int
+
+
+class _CellRow(NamedTuple):
+    side: int
+    source_id: int
+    policy_id: int
+    task_id: int
+    cell_id: int
+    successes: int
+    failures: int
+    aborted: int
+    abandoned: int
+
+
+class FailureRow(NamedTuple):
+    side: int
+    source_id: int
+    policy_id: int
+    task_id: int
+    cell_id: int
+    phase: str | None
+    labels: list[str]
+    category: str | None
+    failures: int
+
+
+class ContractRow(NamedTuple):
+    side: int
+    source_id: int
+    contract_id: int
+    episodes: int
+
+
+class _ValueRow(NamedTuple):
+    side: int
+    outcome: str
+    bucket_at: Any
+    body: bytes
+
+
+RowT = TypeVar("RowT", _TotalRow, _CellRow, FailureRow, ContractRow, _ValueRow)
+
+
+class _FailureKey(NamedTuple):
+    source_id: int
+    policy_id: int
+    task_id: int
+    cell: CellRef
+    signature: Signature
+
+
+FAILURES = """
+    SELECT r.source_id, r.policy_id, r.task_id, r.cell_id, s.phase, s.labels, s.category,
+           sum(r.failures)::bigint AS failures
+    FROM rollup_failures r JOIN signatures s ON s.project_id = r.project_id AND s.id = r.signature_id
+    WHERE {} GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+CONTRACTS = """
+    SELECT source_id, contract_id, sum(episodes)::bigint AS episodes FROM rollup_contracts WHERE {} GROUP BY 1, 2
+"""
+_OUTCOMES = """sum(successes)::bigint AS successes, sum(failures)::bigint AS failures,
+               sum(aborted)::bigint AS aborted, sum(abandoned)::bigint AS abandoned"""
+_TOTALS = f"SELECT source_id, policy_id, task_id, {_OUTCOMES} FROM rollup_counts WHERE {{}} GROUP BY 1, 2, 3"  # noqa: S608
+_CELLS = f"""
+    SELECT source_id, policy_id, task_id, cell_id, {_OUTCOMES} FROM rollup_cells WHERE {{}} GROUP BY 1, 2, 3, 4
+"""  # noqa: S608
+
+
+def each_totals(
+    connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
+) -> list[list[Total]]:
+    """Return outcomes by source, policy and task: a few rows a month, where cells are hundreds.
+
+    The edges are read by session, because whoever knows how many succeeded asks for sessions and contracts next.
     """
-    query = """
-        SELECT source_id, policy_id, task_id, sum(successes)::bigint, sum(failures)::bigint, sum(aborted)::bigint,
-               sum(abandoned)::bigint
-        FROM rollup_counts WHERE {} GROUP BY 1, 2, 3
-    """
+    edges = edges or WindowEdges(connection, project_id)
     sides = []
-    rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
-        counted = {row[:3]: list(row[3:]) for row in mine} if at_edges.hours else {}
-        for ((_, policy, task, source), _), counts in at_edges.hours.items():
-            place = counted.setdefault((source, policy, task), [0, 0, 0, 0])
-            for outcome, count in enumerate(counts):
-                place[outcome] += count
-        found = [(*key, *counts) for key, counts in counted.items()] if counted else mine
-        sides.append([Total(*row) for row in found])
+    rows_of_each = bucket_rows(connection, project_id, selections, _TOTALS, _TotalRow)
+    for sums, rows in zip(edges.sums(selections, "sessions"), rows_of_each, strict=True):
+        counts = {_TotalKey(row.source_id, row.policy_id, row.task_id): _outcomes(row) for row in rows}
+        at_edges = (
+            (_TotalKey(scope.source_id, scope.policy_id, scope.task_id), outcomes)
+            for (scope, _), outcomes in sums.hours.items()
+        )
+        _add_edges(counts, at_edges)
+        sides.append(
+            [
+                Total(key.source_id, key.policy_id, key.task_id, *outcomes)  # type: ignore[arg-type]
+                for key, outcomes in counts.items()
+            ]
+        )
     return sides
 
 
@@ -130,36 +211,41 @@ def cell_counts(connection: Connection, project_id: int, scope: Scope, window: W
     return each_cell_counts(connection, project_id, [(scope, window)])[0]
 
 
-def each_cell_counts(connection: Connection, project_id: int, asked: Sequence[Asked]) -> list[list[CellCount]]:
-    """Of several sides at once, in one query."""
-    query = """
-        SELECT source_id, policy_id, task_id, cell_id, sum(successes)::bigint, sum(failures)::bigint,
-               sum(aborted)::bigint, sum(abandoned)::bigint
-        FROM rollup_cells WHERE {} GROUP BY 1, 2, 3, 4
-    """
-    rows = _bucket_rows(connection, project_id, asked, query)
-    # Named first: what is known by its number is then one with what stands at the ends.
-    named = cells_named(connection, project_id, {row[3] for mine in rows for row in mine})
-    at_ends = each_edge_cells(connection, project_id, asked)
-    sides = [_with_ends(mine, ends) if ends else mine for mine, ends in zip(rows, at_ends, strict=True)]
-    named |= cells_named(connection, project_id, {row[3] for mine in sides for row in mine if row[3] not in named})
+def each_cell_counts(
+    connection: Connection, project_id: int, selections: Sequence[Selection]
+) -> list[list[CellCount]]:
+    rows_of_each = bucket_rows(connection, project_id, selections, _CELLS, _CellRow)
+    # Name the cells of the rollups first: the edges then know their numbers.
+    cells = cells_named(connection, project_id, {row.cell_id for rows in rows_of_each for row in rows})
+    sides: list[dict[CellKey, list[int]]] = []
+    for at_edges, rows in zip(
+        each_edge_cell_counts(connection, project_id, selections), rows_of_each, strict=True
+    ):
+        counts = {CellKey(row.source_id, row.policy_id, row.task_id, row.cell_id): _outcomes(row) for row in rows}
+        _add_edges(counts, at_edges.items())
+        sides.append(counts)
+    unnamed = {key.cell for counts in sides for key in counts} - cells.keys()
+    cells |= cells_named(connection, project_id, unnamed)
     return [
         [
-            CellCount(source, policy, task, named[cell], successes, failures, aborted, abandoned)
-            for source, policy, task, cell, successes, failures, aborted, abandoned in mine
-            if successes or failures or aborted or abandoned
+            CellCount(key.source_id, key.policy_id, key.task_id, cells[key.cell], *outcomes)
+            for key, outcomes in counts.items()
+            if any(outcomes)
         ]
-        for mine in sides
+        for counts in sides
     ]
 
 
-def _with_ends(rows: Sequence[tuple[Any, ...]], ends: Mapping[CellKey, list[int]]) -> list[tuple[Any, ...]]:
-    counted = {row[:4]: list(row[4:]) for row in rows}
-    for key, counts in ends.items():
-        place = counted.setdefault(key, [0, 0, 0, 0])
-        for outcome, count in enumerate(counts):
-            place[outcome] += count
-    return [(*key, *counts) for key, counts in counted.items()]
+def _outcomes(row: _TotalRow | _CellRow) -> list[int]:
+    return [row.successes, row.failures, row.aborted, row.abandoned]
+
+
+def _add_edges(counts: dict[K, list[int]], at_edges: Iterable[tuple[K, Sequence[int]]]) -> None:
+    """Add the outcomes at the edges of a window to those of its whole days."""
+    for key, outcomes in at_edges:
+        total = counts.setdefault(key, [0, 0, 0, 0])
+        for index, count in enumerate(outcomes):
+            total[index] += count
 
 
 def failure_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[FailureCount]:
@@ -167,84 +253,101 @@ def failure_counts(connection: Connection, project_id: int, scope: Scope, window
 
 
 def each_failure_counts(
-    connection: Connection, project_id: int, asked: Sequence[Asked]
+    connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[FailureCount]]:
-    rows = _bucket_rows(connection, project_id, asked, FAILURES, project="r.project_id")
-    return failures_of(connection, project_id, asked, rows)
+    edges = edges or WindowEdges(connection, project_id)
+    rows = bucket_rows(connection, project_id, selections, FAILURES, FailureRow, project="r.project_id")
+    return failures_with_edges(connection, project_id, selections, rows, edges)
 
 
-def failures_of(
-    connection: Connection, project_id: int, asked: Sequence[Asked], rows: Sequence[Sequence[Sequence[Any]]]
+def failures_with_edges(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    rows_of_each: Sequence[Sequence[FailureRow]],
+    edges: WindowEdges,
 ) -> list[list[FailureCount]]:
-    sides: list[dict[tuple[int, int, int, CellContent | int, Signature], int]] = []
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "failure"), rows, strict=True):
-        counted: dict[tuple[int, int, int, CellContent | int, Signature], int] = {}
-        for source, policy, task, cell, phase, labels, category, count in mine:
-            counted[source, policy, task, cell, Signature(phase, tuple(labels), category)] = count
-        for ((_, policy, task, source), _, content, said), count in at_edges.failures.items():
-            place = (source, policy, task, content, Signature(*said))
-            counted[place] = counted.get(place, 0) + count
-        sides.append(counted)
-    named = cells_named(connection, project_id, {key[3] for counted in sides for key in counted})
+    sides: list[dict[_FailureKey, int]] = []
+    for sums, rows in zip(edges.sums(selections, "failures"), rows_of_each, strict=True):
+        counts = {
+            _FailureKey(
+                row.source_id,
+                row.policy_id,
+                row.task_id,
+                row.cell_id,
+                Signature(row.phase, tuple(row.labels), row.category),
+            ): row.failures
+            for row in rows
+        }
+        for (scope, _, content, signature), count in sums.failures.items():
+            key = _FailureKey(scope.source_id, scope.policy_id, scope.task_id, content, signature)
+            counts[key] = counts.get(key, 0) + count
+        sides.append(counts)
+    cells = cells_named(connection, project_id, {key.cell for counts in sides for key in counts})
     return [
         [
-            FailureCount(source, policy, task, named[cell], signature, count)
-            for (source, policy, task, cell, signature), count in counted.items()
+            FailureCount(key.source_id, key.policy_id, key.task_id, cells[key.cell], key.signature, count)
+            for key, count in counts.items()
             if count
         ]
-        for counted in sides
+        for counts in sides
     ]
 
 
 def value_rollups(connection: Connection, project_id: int, scope: Scope, window: Window, kind: Kind) -> Values:
-    """By name and outcome. Metrics include `reward` and `duration_s`."""
+    """Return moments and sketches by name and outcome. Metrics include `reward` and `duration_s`."""
     return each_value_rollups(connection, project_id, [(scope, window)], kind)[0]
 
 
 def each_value_rollups(
-    connection: Connection, project_id: int, asked: Sequence[Asked], kind: Kind
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    kind: Kind,
+    edges: WindowEdges | None = None,
 ) -> list[Values]:
+    edges = edges or WindowEdges(connection, project_id)
     query = f"SELECT outcome, bucket_at, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608
     sides = []
-    rows = _bucket_rows(connection, project_id, asked, query)
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "values"), rows, strict=True):
+    rows_of_each = bucket_rows(connection, project_id, selections, query, _ValueRow)
+    for sums, rows in zip(edges.sums(selections, "values"), rows_of_each, strict=True):
         bodies: dict[str, list[bytes]] = {}
-        for outcome, _, body in sorted(mine, key=itemgetter(1)):
-            bodies.setdefault(outcome, []).append(body)
-        found: dict[str, NamedValues] = {}
+        for row in sorted(rows, key=attrgetter("bucket_at")):
+            bodies.setdefault(row.outcome, []).append(row.body)
+        by_outcome: dict[str, NamedValues] = {}
         for outcome, in_order in bodies.items():
-            values = found[outcome] = {}
-            add_values(values, _together(tuple(in_order[:-1])))
+            values = by_outcome[outcome] = {}
+            add_values(values, _sum_of(tuple(in_order[:-1])))
             add_values(values, unpack_values(in_order[-1]))
-        _add_edges(found, at_edges.values, kind)
-        sides.append(_by_name(found))
+        _add_measured(by_outcome, sums.values, kind)
+        sides.append(_by_name(by_outcome))
     return sides
 
 
 @lru_cache(maxsize=64)
-def _together(bodies: tuple[bytes, ...]) -> NamedValues:
-    """Sums of months and days that are over, which hardly ever change. Not to be written to."""
-    found: NamedValues = {}
+def _sum_of(bodies: tuple[bytes, ...]) -> NamedValues:
+    """Cache the sums of months and days that are over, which hardly ever change. Not to be written to."""
+    values: NamedValues = {}
     for body in bodies:
-        add_values(found, unpack_values(body))
-    return found
+        add_values(values, unpack_values(body))
+    return values
 
 
 def values_of(measured: Measured, kind: Kind) -> Values:
-    found: dict[str, NamedValues] = {}
-    _add_edges(found, measured, kind)
-    return _by_name(found)
+    by_outcome: dict[str, NamedValues] = {}
+    _add_measured(by_outcome, measured, kind)
+    return _by_name(by_outcome)
 
 
-def _add_edges(found: dict[str, NamedValues], measured: Measured, kind: Kind) -> None:
+def _add_measured(by_outcome: dict[str, NamedValues], measured: Measured, kind: Kind) -> None:
     for (_, _, of_kind, outcome), values in measured.items():
         if of_kind == kind:
-            add_values(found.setdefault(outcome, {}), values)
+            add_values(by_outcome.setdefault(outcome, {}), values)
 
 
-def _by_name(found: Mapping[str, NamedValues]) -> Values:
+def _by_name(by_outcome: Mapping[str, NamedValues]) -> Values:
     values: Values = {}
-    for outcome, named in sorted(found.items()):
+    for outcome, named in sorted(by_outcome.items()):
         for name, value in sorted(named.items()):
             if not value.is_empty:
                 rollup = ValueRollup(
@@ -255,68 +358,80 @@ def _by_name(found: Mapping[str, NamedValues]) -> Values:
 
 
 def contract_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[ContractCount]:
-    """Most episodes first."""
+    """Return the contracts with most episodes first."""
     return each_contract_counts(connection, project_id, [(scope, window)])[0]
 
 
 def each_contract_counts(
-    connection: Connection, project_id: int, asked: Sequence[Asked]
+    connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[ContractCount]]:
-    return contracts_of(connection, project_id, asked, _bucket_rows(connection, project_id, asked, CONTRACTS))
+    edges = edges or WindowEdges(connection, project_id)
+    rows = bucket_rows(connection, project_id, selections, CONTRACTS, ContractRow)
+    return contracts_with_edges(connection, project_id, selections, rows, edges)
 
 
-def contracts_of(
-    connection: Connection, project_id: int, asked: Sequence[Asked], rows: Sequence[Sequence[Sequence[Any]]]
+def contracts_with_edges(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    rows_of_each: Sequence[Sequence[ContractRow]],
+    edges: WindowEdges,
 ) -> list[list[ContractCount]]:
     sides: list[dict[tuple[int, int], int]] = []
-    for at_edges, mine in zip(each_edges(connection, project_id, asked, "sitting"), rows, strict=True):
-        counted = {(source, contract): count for source, contract, count in mine}
-        for ((*_, source), _, contract), count in at_edges.contracts.items():
-            counted[source, contract] = counted.get((source, contract), 0) + count
-        sides.append(counted)
+    for sums, rows in zip(edges.sums(selections, "sessions"), rows_of_each, strict=True):
+        counts = {(row.source_id, row.contract_id): row.episodes for row in rows}
+        for (scope, _, contract_id), count in sums.contracts.items():
+            counts[scope.source_id, contract_id] = counts.get((scope.source_id, contract_id), 0) + count
+        sides.append(counts)
     most_used = {
-        contract
-        for counted in sides
-        for (_, contract), _ in sorted(counted.items(), key=lambda item: -item[1])[:MOST_BODIES]
+        contract_id
+        for counts in sides
+        for (_, contract_id), _ in sorted(counts.items(), key=lambda item: -item[1])[:MOST_BODIES]
     }
-    known = contract_bodies(connection, project_id, most_used)
+    bodies = contract_bodies(connection, project_id, most_used)
     return [
         sorted(
             (
-                ContractCount(source, contract, known.get(contract), count)
-                for (source, contract), count in counted.items()
+                ContractCount(source_id, contract_id, bodies.get(contract_id), count)
+                for (source_id, contract_id), count in counts.items()
                 if count
             ),
-            key=lambda each: -each.episodes,
+            key=lambda contract: -contract.episodes,
         )
-        for counted in sides
+        for counts in sides
     ]
 
 
-def _bucket_rows(
+def bucket_rows(
     connection: Connection,
     project_id: int,
-    asked: Sequence[Asked],
+    selections: Sequence[Selection],
     query: str,
+    row_class: type[RowT],
     project: str = "project_id",
-) -> list[list[tuple[Any, ...]]]:
-    """The rows of each side, all in one query."""
-    found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
-    statements, parameters = bucket_statements(project_id, asked, query, project)
-    if statements:
-        with driver_cursor(connection) as cursor:
-            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
-                found[row[0]].append(row[1:])
-    return found
+) -> list[list[RowT]]:
+    """Return the rows of each selection, all in one query."""
+    statements, parameters = bucket_statements(project_id, selections, query, project)
+    if not statements:
+        return [[] for _ in selections]
+    with named_cursor(connection, row_class) as cursor:
+        return by_side(cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters), len(selections))
+
+
+def by_side(rows: Iterable[SideRowT], sides: int) -> list[list[SideRowT]]:
+    of_each: list[list[SideRowT]] = [[] for _ in range(sides)]
+    for row in rows:
+        of_each[row.side].append(row)
+    return of_each
 
 
 def bucket_statements(
-    project_id: int, asked: Sequence[Asked], query: str, project: str = "project_id"
+    project_id: int, selections: Sequence[Selection], query: str, project: str = "project_id"
 ) -> tuple[list[str], dict[str, Any]]:
-    """The side, then what the query says of it."""
+    """Return a statement a selection: the side, then the columns of the query."""
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
-    for side, (scope, window) in enumerate(asked):
+    for side, (scope, window) in enumerate(selections):
         parts = split(window)
         if parts.months is None and not parts.days:
             continue
@@ -324,5 +439,5 @@ def bucket_statements(
         clauses = numbered(f"{scope.clauses()} AND {buckets}", str(side))
         parameters |= {f"{name}_{side}": value for name, value in (scope.parameters() | own).items()}
         inner = query.format(f"{project} = %(project_id)s AND {clauses}")
-        statements.append(f"SELECT {side}, each.* FROM ({inner}) each")  # noqa: S608 - text of ours
+        statements.append(f"SELECT {side} AS side, each.* FROM ({inner}) each")  # noqa: S608 - text of ours
     return statements, parameters

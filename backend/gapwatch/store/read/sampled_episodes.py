@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.core.driver import driver_cursor
+from gapwatch.store.core.driver import named_cursor
 from gapwatch.store.fold.episode_rows import (
     condition_sets,
     episodes_in,
@@ -21,10 +21,11 @@ from gapwatch.store.fold.episode_rows import (
     rows_where,
 )
 from gapwatch.store.read.bucket_counts import BucketCount, bucket_counts
-from gapwatch.store.read.failed_episodes import FailedRows
+from gapwatch.store.read.failed_episodes import FailedRow, FailedRows
 from gapwatch.store.read.rollup_counts import (
     Kind,
     Values,
+    by_side,
     cell_counts,
     values_of,
 )
@@ -39,8 +40,7 @@ from gapwatch.store.read.window_edges import numbered
 STRATA = 20
 
 
-@dataclass(frozen=True)
-class PairRow:
+class PairRow(NamedTuple):
     """A real and a sim attempt from the same initial state."""
 
     pair: str
@@ -53,16 +53,16 @@ class PairRow:
 
 
 FAILED = """
-SELECT {side}, (w.place - 1)::int, e.id, e.started_at, e.session, e.failure_phase, e.failure_labels,
-       e.failure_category, e.condition_set_id, e.number_names_id, array_send(e.numbers), e.signal_names_id,
-       array_send(e.signals)
+SELECT {side} AS side, (w.number - 1)::int AS stretch, e.id, e.session, e.failure_phase AS phase,
+       e.failure_labels AS labels, e.failure_category AS category, e.condition_set_id, e.number_names_id,
+       array_send(e.numbers) AS numbers, e.signal_names_id, array_send(e.signals) AS signals
 FROM {source} e
 """
 
 
 @dataclass(frozen=True)
-class FailedAsked:
-    """Which failures are meant: of `total` that match at most `most` are read. `by_day`, where it is known."""
+class FailedSelection:
+    """Which failures to read: of `total` that match, at most `most`. `by_day`: failures a day, where known."""
 
     scope: Scope
     window: Window
@@ -75,44 +75,54 @@ class FailedAsked:
 def failed_episodes(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
 ) -> FailedRows:
-    counted = cell_counts(connection, project_id, scope, window)
-    total = sum(each.failures for each in counted if wanted.matches(each.cell))
-    return each_failed_episodes(connection, project_id, [FailedAsked(scope, window, wanted, most, total)])[0]
+    cells = cell_counts(connection, project_id, scope, window)
+    total = sum(count.failures for count in cells if wanted.matches(count.cell))
+    return each_failed_episodes(connection, project_id, [FailedSelection(scope, window, wanted, most, total)])[0]
 
 
 def each_failed_episodes(
-    connection: Connection, project_id: int, asked: Sequence[FailedAsked]
+    connection: Connection, project_id: int, selections: Sequence[FailedSelection]
 ) -> list[FailedRows]:
-    """All failures of each side, newest first; where there are more than `most`, the newest of each of twenty
-    stretches of time that hold about as many failures each. `stands_for` adds up to the failures that match."""
-    stretches = [
-        [(each.window, 1.0)] if each.total <= each.most else _stretches(connection, project_id, each)
-        for each in asked
+    """Return all failures of each selection, newest first.
+
+    Where there are more than `most`: the newest of each of twenty stretches of time that hold about as many
+    failures each. `stands_for` adds up to the failures that match.
+    """
+    stretches_of_each = [
+        [(selection.window, 1.0)]
+        if selection.total <= selection.most
+        else _stretches(connection, project_id, selection)
+        for selection in selections
     ]
-    rows = _failed_rows(connection, project_id, asked, [[window for window, _ in each] for each in stretches])
-    read = [row for mine in rows for row in mine]
-    words = condition_sets(connection, project_id, {row[7] for row in read})
-    names = name_sets(connection, project_id, {row[place] for row in read for place in (8, 10)})
+    windows = [[window for window, _ in stretches] for stretches in stretches_of_each]
+    rows_of_each = _failed_rows(connection, project_id, selections, windows)
+    everything = [row for rows in rows_of_each for row in rows]
+    words = condition_sets(connection, project_id, {row.condition_set_id for row in everything})
+    names = name_sets(
+        connection,
+        project_id,
+        {row.number_names_id for row in everything} | {row.signal_names_id for row in everything},
+    )
     return [
-        FailedRows(mine, _weights(mine, parts, each.total), words, names)
-        for mine, parts, each in zip(rows, stretches, asked, strict=True)
+        FailedRows(rows, _weights(rows, stretches, selection.total), words, names)
+        for rows, stretches, selection in zip(rows_of_each, stretches_of_each, selections, strict=True)
     ]
 
 
-def _weights(rows: list[tuple[Any, ...]], stretches: list[tuple[Window, float]], total: int) -> list[float]:
+def _weights(rows: list[FailedRow], stretches: list[tuple[Window, float]], total: int) -> list[float]:
     taken = [0] * len(stretches)
     for row in rows:
-        taken[row[0]] += 1
+        taken[row.stretch] += 1
     weights = [share / count if count else 0.0 for (_, share), count in zip(stretches, taken, strict=True)]
     scale = total / (sum(weight * count for weight, count in zip(weights, taken, strict=True)) or 1.0)
-    return [weights[row[0]] * scale for row in rows]
+    return [weights[row.stretch] * scale for row in rows]
 
 
-def _stretches(connection: Connection, project_id: int, asked: FailedAsked) -> list[tuple[Window, float]]:
-    """Stretches of whole days with about as many failures each, newest first, with their failures."""
-    window, by_day = asked.window, asked.by_day
+def _stretches(connection: Connection, project_id: int, selection: FailedSelection) -> list[tuple[Window, float]]:
+    """Return stretches of whole days with about as many failures each, newest first, with their failures."""
+    window, by_day = selection.window, selection.by_day
     if by_day is None:
-        by_day = failures_by_day(bucket_counts(connection, project_id, asked.scope, window, "day"))
+        by_day = failures_by_day(bucket_counts(connection, project_id, selection.scope, window, "day"))
     days = sorted((day, failures) for day, failures in by_day.items() if failures)
     enough = sum(failures for _, failures in days) / STRATA
     stretches: list[tuple[Window, float]] = []
@@ -136,22 +146,25 @@ def failures_by_day(buckets: Iterable[BucketCount]) -> dict[datetime, int]:
 
 
 def _failed_rows(
-    connection: Connection, project_id: int, asked: Sequence[FailedAsked], stretches: Sequence[Sequence[Window]]
-) -> list[list[tuple[Any, ...]]]:
-    found: list[list[tuple[Any, ...]]] = [[] for _ in asked]
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[FailedSelection],
+    windows_of_each: Sequence[Sequence[Window]],
+) -> list[list[FailedRow]]:
     statements: list[str] = []
     parameters: dict[str, Any] = {}
-    for side, (each, windows) in enumerate(zip(asked, stretches, strict=True)):
-        if not each.total or not windows:
+    for side, (selection, windows) in enumerate(zip(selections, windows_of_each, strict=True)):
+        if not selection.total or not windows:
             continue
-        matching, own = each.wanted.clauses()
-        own |= {"project_id": project_id, "each": -(-each.most // len(windows)), **each.scope.parameters()}
+        matching, own = selection.wanted.clauses()
+        own |= {"project_id": project_id, "each": -(-selection.most // len(windows))}
+        own |= selection.scope.parameters()
         own |= {"since": [w.since for w in windows], "until": [w.until for w in windows]}
         source = f"""
-            unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, place)
+            unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, number)
             CROSS JOIN LATERAL (
                 SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = 'failure'
-                AND {each.scope.clauses("e")}{matching}
+                AND {selection.scope.clauses("e")}{matching}
                 AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
                 ORDER BY e.started_at DESC LIMIT %(each)s
             )
@@ -159,11 +172,10 @@ def _failed_rows(
         statement = FAILED.format(side=side, source=source)
         statements.append(numbered(f"({statement} ORDER BY e.started_at DESC)", str(side)))
         parameters |= {f"{name}_{side}": value for name, value in own.items()}
-    if statements:
-        with driver_cursor(connection) as cursor:
-            for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
-                found[row[0]].append(row[1:])
-    return found
+    if not statements:
+        return [[] for _ in selections]
+    with named_cursor(connection, FailedRow) as cursor:
+        return by_side(cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters), len(selections))
 
 
 def sampled_values(
@@ -192,7 +204,7 @@ def paired_episodes(
     wanted: CellFilter,
     most: int = 5000,
 ) -> list[PairRow]:
-    """One row a pair, newest first: its newest real attempt beside its newest sim one."""
+    """Return one row a pair, newest first: its newest real attempt beside its newest sim one."""
     matching, parameters = wanted.clauses()
     times, bounds = time_clauses(window)
     parameters |= bounds | real.parameters() | {"project_id": project_id, "most": most}
@@ -206,12 +218,13 @@ def paired_episodes(
                 ORDER BY e.started_at DESC LIMIT %(most)s
             ) newest ORDER BY pair, started_at DESC
         )
-        SELECT DISTINCT ON (a.pair) a.pair, a.outcome = 'success', s.outcome = 'success', a.reward, s.reward,
-               a.duration_s, s.duration_s
+        SELECT DISTINCT ON (a.pair) a.pair, a.outcome = 'success' AS real_success,
+               s.outcome = 'success' AS sim_success, a.reward AS real_reward, s.reward AS sim_reward,
+               a.duration_s AS real_duration_s, s.duration_s AS sim_duration_s
         FROM attempts a JOIN episodes s ON s.project_id = a.project_id AND s.pair = a.pair AND s.domain = 'sim'
              AND s.policy_id = a.policy_id AND s.task_id = a.task_id{others}
              AND s.outcome IN ('success', 'failure')
         ORDER BY a.pair, s.started_at DESC
     """  # noqa: S608
-    with driver_cursor(connection) as cursor:
-        return [PairRow(*row) for row in cursor.execute(sql.SQL(statement), parameters)]
+    with named_cursor(connection, PairRow) as cursor:
+        return cursor.execute(sql.SQL(statement), parameters).fetchall()

@@ -69,6 +69,9 @@ class Scope:
         return " AND ".join(parts)
 
 
+Selection = tuple[Scope, Window]
+
+
 def _among(column: str, name: str, ids: tuple[int, ...]) -> str:
     """Of one, equality: Postgres reads an index in its order then, and a LIMIT ends it early."""
     return f"{column} = %({name})s" if len(ids) == 1 else f"{column} = ANY(%({name})s)"
@@ -148,10 +151,10 @@ def _condition(number: int, name: str, levels: frozenset[str]) -> tuple[str, dic
         " WHERE nn.project_id = e.project_id AND nn.id = e.number_names_id)]"
     )
     alternatives = [f"{word} = ANY(%(levels_{number})s)"]
-    for place, level in enumerate(sorted(levels)):
+    for index, level in enumerate(sorted(levels)):
         bounds = number_range(level)
         if bounds is not None:
-            low, high = f"low_{number}_{place}", f"high_{number}_{place}"
+            low, high = f"low_{number}_{index}", f"high_{number}_{index}"
             # A bin has its smaller size and not its larger: [2, 5), and below zero (-5, -2].
             signs = (">=", "<=") if bounds[0] == bounds[1] else (">=", "<") if bounds[0] >= 0 else (">", "<=")
             alternatives.append(f"({value} {signs[0]} %({low})s AND {value} {signs[1]} %({high})s)")

@@ -2,13 +2,10 @@
 
 from gapwatch.store.read.bucket_counts import (
     BucketCount,
-    SessionCount,
     bucket_counts,
     each_day_counts,
-    each_session_counts,
-    session_counts,
 )
-from gapwatch.store.read.combined_counts import PageRead, read_for_page
+from gapwatch.store.read.combined_counts import CombinedCounts, combined_counts
 from gapwatch.store.read.failed_episodes import FailedRows
 from gapwatch.store.read.rollup_counts import (
     CellCount,
@@ -16,7 +13,6 @@ from gapwatch.store.read.rollup_counts import (
     FailureCount,
     Kind,
     Outcome,
-    Signature,
     Total,
     ValueRollup,
     Values,
@@ -31,7 +27,7 @@ from gapwatch.store.read.rollup_counts import (
     value_rollups,
 )
 from gapwatch.store.read.sampled_episodes import (
-    FailedAsked,
+    FailedSelection,
     PairRow,
     each_failed_episodes,
     failed_episodes,
@@ -46,20 +42,23 @@ from gapwatch.store.read.selection import (
     Scope,
     Window,
 )
+from gapwatch.store.read.session_counts import SessionCount, each_session_counts, session_counts
+from gapwatch.store.read.window_edges import WindowEdges
+from gapwatch.tally.sums import Signature
 
 __all__ = [
     "BucketCount",
     "Cell",
     "CellCount",
     "CellFilter",
+    "CombinedCounts",
     "ContractCount",
     "Domain",
-    "FailedAsked",
     "FailedRows",
+    "FailedSelection",
     "FailureCount",
     "Kind",
     "Outcome",
-    "PageRead",
     "PairRow",
     "Scope",
     "SessionCount",
@@ -68,8 +67,10 @@ __all__ = [
     "ValueRollup",
     "Values",
     "Window",
+    "WindowEdges",
     "bucket_counts",
     "cell_counts",
+    "combined_counts",
     "contract_counts",
     "each_cell_counts",
     "each_contract_counts",
@@ -83,7 +84,6 @@ __all__ = [
     "failure_counts",
     "failures_by_day",
     "paired_episodes",
-    "read_for_page",
     "sampled_values",
     "session_counts",
     "value_rollups",

@@ -1,12 +1,11 @@
-"""The ends of a window that begin or end within a day: read from the episodes, each part once a transaction."""
+"""The edges of a window that begins or ends within a day, summed from the episodes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -15,60 +14,62 @@ from gapwatch.store.fold.episode_rows import (
     episodes_in,
     failed_rows_where,
     rows_where,
-    sittings_where,
+    sessions_where,
 )
 from gapwatch.store.read.selection import (
     Parts,
     Scope,
+    Selection,
     Window,
     split,
 )
 from gapwatch.tally.sums import Sums
 
-Asked = tuple[Scope, Window]
 _PARAMETER = re.compile(r"%\((\w+)\)s")
+
+# Which sums. Postgres counts; values need every episode.
+Summed = Literal["sessions", "failures", "values"]
 
 
 def numbered(clauses: str, suffix: str) -> str:
-    """The same clauses with their parameters under names of their own, to stand beside others in one query."""
+    """Suffix the names of the parameters, so that the clauses can stand beside others in one query."""
     return _PARAMETER.sub(rf"%(\1_{suffix})s", clauses)
 
 
-# What is read of them. Counts are made by Postgres; values need every episode.
-Of = Literal["sitting", "failure", "values"]
-_Key = tuple[int, Scope, Window, Of]
-_EDGES: WeakKeyDictionary[Connection, dict[_Key, Sums]] = WeakKeyDictionary()
+class WindowEdges:
+    """Reads the edges of windows, each part once however many counts are completed with it.
+
+    One object belongs to one load: outcomes, sessions and contracts of a side share their edges.
+    """
+
+    def __init__(self, connection: Connection, project_id: int) -> None:
+        self._connection, self._project_id = connection, project_id
+        self._read: dict[tuple[Scope, Window, Summed], Sums] = {}
+
+    def sums(self, selections: Sequence[Selection], summed: Summed) -> list[Sums]:
+        """Return the sums of each selection. Selections of one window are read in one query."""
+        for window in dict.fromkeys(window for _, window in selections):
+            parts = split(window)
+            missing = [
+                scope for scope, at in selections if at == window and self._known(scope, at, summed) is None
+            ]
+            if missing and parts.edges:
+                sums = _read_edges(self._connection, self._project_id, missing, parts, summed)
+                self._read |= {(scope, window, summed): _within(sums, scope) for scope in missing}
+        return [self._known(scope, window, summed) or Sums() for scope, window in selections]
+
+    def _known(self, scope: Scope, window: Window, summed: Summed) -> Sums | None:
+        """Return what was read for this scope, or for one that contains it."""
+        if (scope, window, summed) in self._read:
+            return self._read[scope, window, summed]
+        for (other, at, what), sums in self._read.items():
+            if (at, what) == (window, summed) and other.contains(scope):
+                return _within(sums, scope)
+        return None
 
 
-def each_edges(connection: Connection, project_id: int, asked: Sequence[Asked], of: Of) -> list[Sums]:
-    """The sums of the episodes at the ends of windows, read once a transaction however many answers need them."""
-    known = _EDGES.setdefault(connection, {})
-    for window in dict.fromkeys(window for _, window in asked):
-        scopes = [
-            scope for scope, at in asked if at == window and _known(known, (project_id, scope, at, of)) is None
-        ]
-        if scopes:
-            read = _read_edges(connection, project_id, scopes, split(window), of)
-            known |= {(project_id, scope, window, of): _only(read, scope) for scope in scopes}
-    return [_known(known, (project_id, scope, window, of)) or Sums() for scope, window in asked]
-
-
-def _known(known: Mapping[_Key, Sums], key: _Key) -> Sums | None:
-    """What was read for this side, or for a side that contains it."""
-    if key in known:
-        return known[key]
-    project_id, scope, window, of = key
-    wider = (
-        sums
-        for (project, other, at, what), sums in known.items()
-        if (project, at, what) == (project_id, window, of) and other.contains(scope)
-    )
-    found = next(wider, None)
-    return None if found is None else _only(found, scope)
-
-
-def _only(sums: Sums, scope: Scope) -> Sums:
-    """What of the sums belongs to a side."""
+def _within(sums: Sums, scope: Scope) -> Sums:
+    """Keep what belongs to the scope."""
     return Sums(
         **{
             part.name: {key: value for key, value in getattr(sums, part.name).items() if scope.holds(*key[0])}
@@ -77,36 +78,35 @@ def _only(sums: Sums, scope: Scope) -> Sums:
     )
 
 
-def _read_edges(connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts, of: Of) -> Sums:
-    if not parts.edges:
-        return Sums()
+def _read_edges(
+    connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts, summed: Summed
+) -> Sums:
     clauses, parameters = _clauses(scopes, parts)
-    if of == "values":
+    if summed == "values":
         rows = rows_where(connection, project_id, clauses, parameters)
         return Sums(values=episodes_in(connection, project_id, rows).measured())
-    if of == "failure":
+    if summed == "failures":
         rows = failed_rows_where(connection, project_id, clauses, parameters)
         return episodes_in(connection, project_id, rows).counted()
-    return sittings_where(connection, project_id, clauses, parameters)
+    return sessions_where(connection, project_id, clauses, parameters)
 
 
 def _clauses(scopes: Sequence[Scope], parts: Parts) -> tuple[sql.Composable, dict[str, Any]]:
-    """The episodes of these sides at the ends of a window."""
-    sides: list[str] = []
+    alternatives: list[str] = []
     parameters: dict[str, Any] = {}
-    for side, scope in enumerate(scopes):
-        sides.append(numbered(f"({scope.clauses('e')})", f"of_{side}"))
-        parameters |= {f"{name}_of_{side}": value for name, value in scope.parameters().items()}
-    ends, times = end_clauses(parts)
-    return sql.SQL(f"({' OR '.join(sides)}) AND {ends}"), parameters | times
+    for index, scope in enumerate(scopes):
+        alternatives.append(numbered(f"({scope.clauses('e')})", f"of_{index}"))
+        parameters |= {f"{name}_of_{index}": value for name, value in scope.parameters().items()}
+    edges, times = edge_clauses(parts)
+    return sql.SQL(f"({' OR '.join(alternatives)}) AND {edges}"), parameters | times
 
 
-def end_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
-    ends = " OR ".join(
-        f"(e.started_at >= %(since_{number})s AND e.started_at < %(until_{number})s)"
-        for number in range(len(parts.edges))
+def edge_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
+    edges = " OR ".join(
+        f"(e.started_at >= %(since_{index})s AND e.started_at < %(until_{index})s)"
+        for index in range(len(parts.edges))
     )
     parameters: dict[str, Any] = {}
-    for number, (since, until) in enumerate(parts.edges):
-        parameters |= {f"since_{number}": since, f"until_{number}": until}
-    return f"({ends})", parameters
+    for index, (since, until) in enumerate(parts.edges):
+        parameters |= {f"since_{index}": since, f"until_{index}": until}
+    return f"({edges})", parameters

@@ -1,0 +1,152 @@
+"""Successes and failures of each session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from psycopg import sql
+from sqlalchemy import Connection
+
+from gapwatch.store.core.driver import named_cursor
+from gapwatch.store.read.selection import (
+    CellFilter,
+    Scope,
+    Window,
+    split,
+    time_clauses,
+)
+from gapwatch.store.read.window_edges import WindowEdges, numbered
+
+# With a filter, sessions are made up from single episodes: of so many, the newest.
+MOST_EPISODES = 20_000
+FilteredSelection = tuple[Scope, Window, CellFilter]
+
+
+class SessionCount(NamedTuple):
+    source_id: int
+    policy_id: int
+    task_id: int
+    session: str
+    successes: int
+    failures: int
+
+
+class SessionRow(NamedTuple):
+    side: int
+    source_id: int
+    policy_id: int
+    task_id: int
+    session: str
+    successes: int
+    failures: int
+
+
+class _SessionKey(NamedTuple):
+    source_id: int
+    policy_id: int
+    task_id: int
+    session: str
+
+
+def session_counts(
+    connection: Connection,
+    project_id: int,
+    scope: Scope,
+    window: Window,
+    wanted: CellFilter | None = None,
+    most: int = 2000,
+) -> list[SessionCount]:
+    """Return sessions, newest first; episodes that belong to none are left out."""
+    return each_session_counts(connection, project_id, [(scope, window, wanted or CellFilter())], most)[0]
+
+
+def each_session_counts(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[FilteredSelection],
+    most: int = 2000,
+    edges: WindowEdges | None = None,
+) -> list[list[SessionCount]]:
+    """Read several selections in one query: whole days from the rollup, or with a filter the newest episodes."""
+    edges = edges or WindowEdges(connection, project_id)
+    statements, parameters = session_statements(project_id, selections, most)
+    rows: list[SessionRow] = []
+    if statements:
+        with named_cursor(connection, SessionRow) as cursor:
+            rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
+    return sessions_with_edges(selections, most, rows, edges)
+
+
+def session_statements(
+    project_id: int, selections: Sequence[FilteredSelection], most: int
+) -> tuple[list[str], dict[str, Any]]:
+    statements: list[str] = []
+    parameters: dict[str, Any] = {}
+    for side, (scope, window, wanted) in enumerate(selections):
+        clauses, own = _whole_days(scope, window) if wanted.is_open else _single(scope, window, wanted)
+        if clauses:
+            statements.append(numbered(clauses, str(side)).replace("{side}", str(side)))
+            own |= {"project_id": project_id, "most": most}
+            parameters |= {f"{name}_{side}": value for name, value in own.items()}
+    return statements, parameters
+
+
+def sessions_with_edges(
+    selections: Sequence[FilteredSelection], most: int, rows: Iterable[SessionRow], edges: WindowEdges
+) -> list[list[SessionCount]]:
+    unfiltered = [(scope, window) for scope, window, wanted in selections if wanted.is_open]
+    at_edges = dict(zip(unfiltered, edges.sums(unfiltered, "sessions"), strict=True))
+    sides: list[dict[_SessionKey, list[int]]] = [{} for _ in selections]
+    for side, (scope, window, wanted) in enumerate(selections):
+        if wanted.is_open:
+            newest_first = sorted(at_edges[scope, window].sessions.items(), key=lambda item: -item[0][1])
+            for (at, _, session), (successes, failures) in newest_first:
+                key = _SessionKey(at.source_id, at.policy_id, at.task_id, session)
+                _add(sides[side], key, successes, failures)
+    for row in rows:
+        key = _SessionKey(row.source_id, row.policy_id, row.task_id, row.session)
+        _add(sides[row.side], key, row.successes, row.failures)
+    return [[SessionCount(*key, *counts) for key, counts in sessions.items()][:most] for sessions in sides]
+
+
+def _whole_days(scope: Scope, window: Window) -> tuple[str, dict[str, Any]]:
+    parts = split(window)
+    if parts.months is None and not parts.days:
+        return "", {}
+    whole = [*([parts.months] if parts.months else []), *parts.days]
+    first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
+    last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
+    times, parameters = time_clauses(Window(first, last), "bucket_at")
+    statement = f"""
+        (SELECT {{side}} AS side, source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
+         WHERE project_id = %(project_id)s AND {scope.clauses()}{times}
+         ORDER BY bucket_at DESC, session, source_id LIMIT %(most)s)
+    """  # noqa: S608
+    return statement, parameters | scope.parameters()
+
+
+def _single(scope: Scope, window: Window, wanted: CellFilter) -> tuple[str, dict[str, Any]]:
+    matching, parameters = wanted.clauses()
+    times, bounds = time_clauses(window)
+    source = "deployment_id" if scope.domain == "real" else "simulator_id"
+    statement = f"""
+        (SELECT {{side}} AS side, {source} AS source_id, policy_id, task_id, session,
+                count(*) FILTER (WHERE outcome = 'success') AS successes,
+                count(*) FILTER (WHERE outcome = 'failure') AS failures
+         FROM (SELECT e.{source}, e.policy_id, e.task_id, e.session, e.outcome, e.started_at FROM episodes e
+               WHERE e.project_id = %(project_id)s AND {scope.clauses("e")} AND e.session IS NOT NULL
+                 AND e.outcome IN ('success', 'failure'){matching}{times}
+               ORDER BY e.started_at DESC LIMIT {MOST_EPISODES}) newest
+         GROUP BY 2, 3, 4, 5 ORDER BY max(started_at) DESC LIMIT %(most)s)
+    """  # noqa: S608
+    return statement, parameters | bounds | scope.parameters()
+
+
+def _add(sessions: dict[_SessionKey, list[int]], key: _SessionKey, successes: int, failures: int) -> None:
+    counts = sessions.get(key)
+    if counts is None:
+        sessions[key] = [successes, failures]
+    else:
+        counts[0] += successes
+        counts[1] += failures
