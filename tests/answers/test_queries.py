@@ -1,38 +1,44 @@
 """An answer costs a small, fixed number of queries, and all answers of a page together hardly more."""
 
+import functools
 import gc
+import operator
 import weakref
 from datetime import UTC, datetime
 
 import pytest
 from answers.lab import NOON, attempts, real, sim
 
-from gapwatch.answers import comparison_side
-from gapwatch.answers.comparison import compare_deployment
-from gapwatch.answers.contract import answer_contract
-from gapwatch.answers.drop import answer_drop
-from gapwatch.answers.failures import answer_failures
+from gapwatch.answers import (
+    contract,
+    drop,
+    failures,
+    ledger,
+    load_sides,
+    onset,
+    prediction,
+    signals,
+    slices,
+    trend,
+)
 from gapwatch.answers.fleet import answer_fleet
-from gapwatch.answers.ledger import answer_ledger
-from gapwatch.answers.onset import answer_onset
-from gapwatch.answers.prediction import answer_prediction
+from gapwatch.answers.needs import Need, NotLoaded
 from gapwatch.answers.question import question_of
-from gapwatch.answers.signals import answer_signals
-from gapwatch.answers.slices import answer_slices
-from gapwatch.answers.trend import answer_trend
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.filters import DropFilter
 
-ANSWERS = (
-    answer_drop,
-    answer_ledger,
-    answer_slices,
-    answer_signals,
-    answer_trend,
-    answer_failures,
-    answer_contract,
-    answer_onset,
-    answer_prediction,
-)
+ANSWERS = {
+    drop.answer_drop: drop.NEEDS,
+    ledger.answer_ledger: ledger.NEEDS,
+    slices.answer_slices: slices.NEEDS,
+    signals.answer_signals: signals.NEEDS,
+    trend.answer_trend: trend.NEEDS,
+    failures.answer_failures: failures.NEEDS,
+    contract.answer_contract: contract.NEEDS,
+    onset.answer_onset: onset.NEEDS,
+    prediction.answer_prediction: prediction.NEEDS,
+}
+ALL_NEEDS = functools.reduce(operator.or_, ANSWERS.values())
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 
@@ -54,17 +60,23 @@ def busy(lab):
     return lab
 
 
+def load(lab, asked, needs):
+    with lab.project.database.reading() as connection:
+        subject = deployment_subject(connection, lab.project.id, "berlin-line-3")
+        return load_sides.load_sides(connection, lab.project.id, subject, question_of(asked, NOW), needs)
+
+
 def count(lab, queries, asked, answers):
-    """Of the second time: what cells and contracts are called is remembered by then."""
+    """Of the second time: what cells and contracts are called is cached by then. Answering sends nothing more."""
+    needs = functools.reduce(operator.or_, (ANSWERS[answer] for answer in answers))
     for _ in range(2):
         queries.clear()
-        with lab.project.database.reading() as connection:
-            comparison = compare_deployment(
-                connection, lab.project.id, "berlin-line-3", question_of(asked, NOW), whole=len(answers) > 1
-            )
-            for answer in answers:
-                answer(comparison)
-    return len(queries)
+        sides = load(lab, asked, needs)
+        loaded = len(queries)
+        for answer in answers:
+            answer(sides)
+        assert len(queries) == loaded
+    return loaded
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
@@ -81,7 +93,7 @@ def test_an_answer_takes_at_most_eight_queries(busy, queries, answer):
 def test_all_answers_of_a_page_take_seven(busy, queries, monkeypatch):
     assert count(busy, queries, DropFilter(), ANSWERS) == 7
     # Of many failures a sample is read, over days that the page knows already.
-    monkeypatch.setattr(comparison_side, "MOST_FAILED", {"real": 10, "sim": 5})
+    monkeypatch.setattr(load_sides, "MOST_FAILED", {"real": 10, "sim": 5})
     assert count(busy, queries, DropFilter(), ANSWERS) == 7
 
 
@@ -101,19 +113,47 @@ def test_the_number_of_queries_does_not_grow_with_the_episodes_or_the_fleet(busy
     assert fleet[0] == fleet[1] <= 6
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_what_was_read_goes_with_its_comparison(busy, whole):
+@pytest.mark.parametrize("asked", [DropFilter(), DropFilter(condition=["lighting:dim"])], ids=["all", "filtered"])
+def test_what_was_loaded_goes_with_its_sides(busy, asked):
     """Not when the garbage collector comes by, which would cost every few pages a sixth of their time."""
     gc.disable()
     try:
-        with busy.project.database.reading() as connection:
-            comparison = compare_deployment(
-                connection, busy.project.id, "berlin-line-3", question_of(DropFilter(), NOW), whole=whole
-            )
-            for answer in ANSWERS:
-                answer(comparison)
-            kept = [weakref.ref(one) for one in (comparison, comparison.sim, comparison.sim.read)]
-            del comparison
-            assert [one() for one in kept] == [None, None, None]
+        sides = load(busy, asked, ALL_NEEDS)
+        for answer in ANSWERS:
+            answer(sides)
+        kept = [weakref.ref(part) for part in (sides, sides.sim, sides.real.failed, sides.table)]
+        del sides
+        assert [part() for part in kept] == [None, None, None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.__name__)
+def test_an_answer_needs_what_it_declares_and_says_what_is_missing(busy, answer):
+    sides = load(busy, DropFilter(), Need(0))
+    assert (sides.sim.n, sides.real.n) == (108, 78)
+    with pytest.raises(NotLoaded, match=r"Need\.\w+ was not loaded"):
+        answer(sides)
+
+
+@pytest.mark.parametrize(
+    ("need", "read"),
+    [
+        (Need.CELLS, lambda sides: sides.real.cells),
+        (Need.SESSIONS, lambda sides: sides.sim.session_effect),
+        (Need.CONTRACTS, lambda sides: sides.warnings),
+        (Need.FAILURE_COUNTS, lambda sides: sides.real.failure_counts),
+        (Need.FAILED_EPISODES, lambda sides: sides.real.failed),
+        (Need.METRICS, lambda sides: sides.real.metrics),
+        (Need.SIGNALS, lambda sides: sides.sim.signals),
+        (Need.PAIRS, lambda sides: sides.pairs),
+        (Need.DAYS, lambda sides: sides.onset),
+        (Need.TREND, lambda sides: sides.trend),
+        (Need.TASKS, lambda sides: sides.tasks),
+    ],
+    ids=lambda value: value.name if isinstance(value, Need) else "",
+)
+@pytest.mark.parametrize("asked", [DropFilter(), DropFilter(condition=["lighting:dim"])], ids=["all", "filtered"])
+def test_reading_what_was_not_loaded_names_the_need(busy, need, read, asked):
+    with pytest.raises(NotLoaded, match=rf"Need\.{need.name} was not loaded"):
+        read(load(busy, asked, ~need & ~Need.DROP & ~Need.TREND if need is not Need.CELLS else Need.DAYS))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import structlog
 
-from gapwatch.answers.comparison import Comparison, compare_deployment
+from gapwatch.answers import ledger
 from gapwatch.answers.ledger import CategoryPart, answer_ledger
+from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
+from gapwatch.answers.subjects import deployment_subject, with_policy
 from gapwatch.store.core.database import Connection
-from gapwatch.store.read import directory
 from gapwatch.store.read.sides import Window
 
 log = structlog.get_logger()
@@ -32,17 +32,11 @@ def category_costs(
     """
     try:
         with connection.begin_nested():
-            comparison = compare_deployment(connection, project_id, slug, Question(now, window))
-            if policy_id not in {None, comparison.subject.policy_id}:
-                comparison = _of_version(comparison, policy_id or 0)
-            return list(answer_ledger(comparison).categories)
+            subject = deployment_subject(connection, project_id, slug)
+            if policy_id is not None and policy_id != subject.policy_id:
+                subject = with_policy(connection, project_id, subject, policy_id)
+            sides = load_sides(connection, project_id, subject, Question(now, window), ledger.NEEDS)
+            return list(answer_ledger(sides).categories)
     except Exception as error:
         log.warning("the ledger gave no answer", error=type(error).__name__, project_id=project_id)
         return []
-
-
-def _of_version(comparison: Comparison, policy_id: int) -> Comparison:
-    connection, project_id = comparison.connection, comparison.project_id
-    policy, version = directory.policy_versions(connection, project_id)[policy_id]
-    subject = replace(comparison.subject, policy_id=policy_id, policy=policy, version=version)
-    return Comparison(connection, project_id, subject, comparison.question)

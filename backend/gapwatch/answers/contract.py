@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, FieldDifference
-from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.contract_pairs import ContractUse
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+
+NEEDS = ANSWER_FIELDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,15 +24,15 @@ class ContractAnswer(Answer):
     method: str
 
 
-def answer_contract(comparison: Comparison) -> ContractAnswer:
-    found = comparison.contract
+def answer_contract(sides: Sides) -> ContractAnswer:
+    pair = sides.contract
     return ContractAnswer(
-        **comparison.told(found.diff.reason),
-        verdict=found.diff.verdict,
-        differences=found.differences,
-        sim=found.sim.uses,
-        real=found.real.uses,
-        sim_contracts=found.sim.count,
-        real_contracts=found.real.count,
+        **answer_fields(sides, pair.diff.reason),
+        verdict=pair.diff.verdict,
+        differences=pair.differences,
+        sim=pair.sim.uses,
+        real=pair.real.uses,
+        sim_contracts=pair.sim.count,
+        real_contracts=pair.real.count,
         method="the most used contract of each side, field by field; numbers equal within a millionth",
     )

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from gapwatch.answers import drop
 from gapwatch.answers.answer import Answer
-from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.drop import DropValue, SideValue, answer_drop
-from gapwatch.store.read.directory import Deployment
+from gapwatch.answers.sides import Sides, answer_fields
+
+NEEDS = drop.NEEDS
 
 QUESTIONS = ("drop", "ledger", "slices", "signals", "trend", "failures", "contract", "onset", "prediction")
 
@@ -30,20 +32,22 @@ class DeploymentAnswer(Answer):
     links: Mapping[str, str]
 
 
-def answer_deployment(comparison: Comparison, described: Deployment) -> DeploymentAnswer:
-    found = answer_drop(comparison)
+def answer_deployment(sides: Sides) -> DeploymentAnswer:
+    described = sides.subject.described
+    assert described is not None  # noqa: S101 - a deployment's subject is described
+    answer = answer_drop(sides)
     return DeploymentAnswer(
-        **comparison.told(found.reason),
+        **answer_fields(sides, answer.reason),
         slug=described.slug,
         site=described.site,
         stage=described.stage,
         last_episode_at=described.last_episode_at,
-        sim=found.sim,
-        real=found.real,
-        drop=found.drop,
-        verdict=found.verdict,
-        episodes_needed=found.episodes_needed,
-        contract=comparison.contract.diff.verdict,
-        method=found.method,
+        sim=answer.sim,
+        real=answer.real,
+        drop=answer.drop,
+        verdict=answer.verdict,
+        episodes_needed=answer.episodes_needed,
+        contract=sides.contract.diff.verdict,
+        method=answer.method,
         links={word: f"/api/v1/deployments/{described.slug}/{word}" for word in QUESTIONS},
     )

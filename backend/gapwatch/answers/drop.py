@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.metric_drop import compare_metric, paired_reward
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.statistics.estimates import drops, verdicts
 from gapwatch.store.read.sides import PairRow
+
+NEEDS = ANSWER_FIELDS | Need.DROP
 
 FEWEST_PAIRS = 10
 # Real episodes after which Wilson's interval is no wider than ± 10 points at any rate: where to start.
@@ -83,18 +86,18 @@ class DropAnswer(Answer):
     method: str
 
 
-def answer_drop(comparison: Comparison) -> DropAnswer:
-    if comparison.question.metric == "success":
-        return _success(comparison)
-    return _metric(comparison)
+def answer_drop(sides: Sides) -> DropAnswer:
+    if sides.question.metric == "success":
+        return _success(sides)
+    return _metric(sides)
 
 
-def _success(comparison: Comparison) -> DropAnswer:
-    sim, real = comparison.sim, comparison.real
-    smallest = smallest_success(comparison.options)
-    found = drops.rate_drop(sim.side, real.side)
-    shared = comparison.told(found.reason)
-    paired = paired_success(comparison.pairs)
+def _success(sides: Sides) -> DropAnswer:
+    sim, real = sides.sim, sides.real
+    smallest = smallest_success(sides.options)
+    found = drops.rate_drop(sim.drop_side, real.drop_side)
+    shared = answer_fields(sides, found.reason)
+    paired = paired_success(sides.pairs)
     value, method = _exact_drop(sim, real), found.method
     interval: Interval | None = (found.low, found.high) if value is not None else None
     if paired is not None and paired.interval is not None and paired.pairs == sim.n == real.n:
@@ -102,7 +105,7 @@ def _success(comparison: Comparison) -> DropAnswer:
         interval, method = paired.interval, paired.method
     low, high = interval or (None, None)
     word = verdicts.verdict(low, high, value, smallest)
-    needed = _needed(comparison, smallest) if word == "too few episodes" else verdicts.EpisodesNeeded(0)
+    needed = _needed(sides, smallest) if word == "too few episodes" else verdicts.EpisodesNeeded(0)
     return DropAnswer(
         **shared,
         metric="success",
@@ -114,7 +117,7 @@ def _success(comparison: Comparison) -> DropAnswer:
         smallest_that_matters=smallest,
         episodes_needed=needed.more,
         episodes_needed_reason=needed.reason,
-        episodes_for_precision=_for_precision(comparison),
+        episodes_for_precision=_for_precision(sides),
         if_unfinished_failed=_if_unfinished_failed(sim, real, smallest),
         better="higher",
         direction="default",
@@ -122,29 +125,31 @@ def _success(comparison: Comparison) -> DropAnswer:
     )
 
 
-def side_value(half: Half, other: Half) -> SideValue:
+def side_value(side: ComparisonSide, other: ComparisonSide) -> SideValue:
     """A success rate with the limits with which it enters the drop; alone, with Wilson's or the sessions'."""
     interval: Interval | None = None
-    if half.n:
-        limits = drops.side_limits(half.side, other.side if other.n else half.side)
+    if side.n:
+        limits = drops.side_limits(side.drop_side, other.drop_side if other.n else side.drop_side)
         interval = (limits.low, limits.high)
-    value = half.successes / half.n if half.n else None
-    return SideValue(half.n, value, interval, half.aborted, half.abandoned, half.sitting.sessions, half.successes)
+    value = side.successes / side.n if side.n else None
+    return SideValue(
+        side.n, value, interval, side.aborted, side.abandoned, side.session_effect.sessions, side.successes
+    )
 
 
-def _if_unfinished_failed(sim: Half, real: Half, smallest: float) -> UnfinishedValue | None:
+def _if_unfinished_failed(sim: ComparisonSide, real: ComparisonSide, smallest: float) -> UnfinishedValue | None:
     """None where every attempt succeeded or failed."""
-    sides = [drops.Side(half.successes, half.n + half.aborted + half.abandoned) for half in (sim, real)]
-    if (sides[0].n, sides[1].n) == (sim.n, real.n):
+    attempts = [drops.Side(side.successes, side.n + side.aborted + side.abandoned) for side in (sim, real)]
+    if (attempts[0].n, attempts[1].n) == (sim.n, real.n):
         return None
-    found = drops.rate_drop(*sides)
+    found = drops.rate_drop(*attempts)
     interval = None if found.value is None else interval_of(found.low, found.high)
     relative = interval_of(found.relative_low, found.relative_high)
     low, high = interval or (None, None)
-    rates = [side.successes / side.n if side.n else None for side in sides]
+    rates = [side.successes / side.n if side.n else None for side in attempts]
     return UnfinishedValue(
-        sides[0].n,
-        sides[1].n,
+        attempts[0].n,
+        attempts[1].n,
         rates[0],
         rates[1],
         DropValue(found.value, interval, found.relative, relative),
@@ -153,7 +158,7 @@ def _if_unfinished_failed(sim: Half, real: Half, smallest: float) -> UnfinishedV
     )
 
 
-def paired_success(pairs: list[PairRow]) -> PairedValue | None:
+def paired_success(pairs: Sequence[PairRow]) -> PairedValue | None:
     """None below ten pairs, where nothing is gained."""
     if len(pairs) < FEWEST_PAIRS:
         return None
@@ -165,17 +170,17 @@ def paired_success(pairs: list[PairRow]) -> PairedValue | None:
     return PairedValue(found.value, (found.low, found.high), found.pairs, found.method)
 
 
-def _metric(comparison: Comparison) -> DropAnswer:
-    name = comparison.question.metric
-    found = compare_metric(comparison, name)
-    sim, real = comparison.sim, comparison.real
+def _metric(sides: Sides) -> DropAnswer:
+    name = sides.question.metric
+    found = compare_metric(sides, name)
+    sim, real = sides.sim, sides.real
     return DropAnswer(
-        **comparison.told(found.reason),
+        **answer_fields(sides, found.reason),
         metric=name,
         sim=_metric_side(sim, found.sim),
         real=_metric_side(real, found.real),
         drop=DropValue(found.value, found.interval, found.relative),
-        paired=_paired_metric(comparison, name, found.better),
+        paired=_paired_metric(sides, name, found.better),
         verdict=found.verdict,
         smallest_that_matters=found.smallest,
         episodes_needed=found.episodes_needed if found.value is not None else EPISODES_TO_START,
@@ -186,14 +191,14 @@ def _metric(comparison: Comparison) -> DropAnswer:
     )
 
 
-def _metric_side(half: Half, found: tuple[int, float | None, Interval | None]) -> SideValue:
-    return SideValue(*found, half.aborted, half.abandoned, sampled=half.is_sampled)
+def _metric_side(side: ComparisonSide, measured: tuple[int, float | None, Interval | None]) -> SideValue:
+    return SideValue(*measured, side.aborted, side.abandoned, sampled=side.is_sampled)
 
 
-def _paired_metric(comparison: Comparison, name: str, better: Literal["higher", "lower"]) -> PairedValue | None:
+def _paired_metric(sides: Sides, name: str, better: Literal["higher", "lower"]) -> PairedValue | None:
     if name != "reward":
         return None
-    found = paired_reward(comparison.pairs, better)
+    found = paired_reward(sides.pairs, better)
     return None if found is None else PairedValue(*found, "t of the differences")
 
 
@@ -203,30 +208,30 @@ def smallest_success(options: Mapping[str, Any]) -> float:
     return float(asked) if asked is not None else verdicts.SMALLEST_THAT_MATTERS
 
 
-def _exact_drop(sim: Half, real: Half) -> float | None:
+def _exact_drop(sim: ComparisonSide, real: ComparisonSide) -> float | None:
     return sim.successes / sim.n - real.successes / real.n if sim.n and real.n else None
 
 
-def _needed(comparison: Comparison, smallest: float) -> verdicts.EpisodesNeeded:
-    sim, real = comparison.sim, comparison.real
+def _needed(sides: Sides, smallest: float) -> verdicts.EpisodesNeeded:
+    sim, real = sides.sim, sides.real
     if not real.n:
         return verdicts.EpisodesNeeded(EPISODES_TO_START, "to know the real rate within 10 points")
     if not sim.n:
         return verdicts.EpisodesNeeded(None, "no sim episodes to compare with")
-    found = verdicts.episodes_needed(sim.side, real.side, smallest)
+    found = verdicts.episodes_needed(sim.drop_side, real.drop_side, smallest)
     return _at_size(found, real)
 
 
-def _for_precision(comparison: Comparison) -> int | None:
-    wanted, sim, real = comparison.question.precision, comparison.sim, comparison.real
+def _for_precision(sides: Sides) -> int | None:
+    wanted, sim, real = sides.question.precision, sides.sim, sides.real
     if wanted is None or not sim.n or not real.n:
         return None
-    return _at_size(verdicts.episodes_for_precision(sim.side, real.side, wanted), real).more
+    return _at_size(verdicts.episodes_for_precision(sim.drop_side, real.drop_side, wanted), real).more
 
 
-def _at_size(found: verdicts.EpisodesNeeded, real: Half) -> verdicts.EpisodesNeeded:
+def _at_size(found: verdicts.EpisodesNeeded, real: ComparisonSide) -> verdicts.EpisodesNeeded:
     """A side of effective counts asks for effective episodes; as many more real ones are needed."""
-    more = None if found.more is None else round(found.more * real.sitting.design_effect)
+    more = None if found.more is None else round(found.more * real.session_effect.design_effect)
     return verdicts.EpisodesNeeded(more, found.reason)
 
 

@@ -6,19 +6,21 @@ from typing import Literal
 
 import numpy as np
 
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.statistics.estimates import drops, sketches
 
 OUTCOMES: tuple[Literal["success", "failure"], ...] = ("success", "failure")
 
 
-def restricted_means(sim: Half, real: Half) -> tuple[drops.MetricSums, drops.MetricSums, float] | None:
+def restricted_means(
+    sim: ComparisonSide, real: ComparisonSide
+) -> tuple[drops.MetricSums, drops.MetricSums, float] | None:
     """Both sides' restricted means as moments of the same mean and variance, and tau; None without cut-offs.
 
     A failed attempt is one whose time to success was cut off. `drops.duration_drop` does the same for listed
     attempts; here each duration is known within 1 %, as sketches keep it. tau is never past what both observed.
     """
-    curves = [_Curve(half) for half in (sim, real)]
+    curves = [_Curve(side) for side in (sim, real)]
     if not any(curve.cut.sum() for curve in curves) or not all(curve.times.size for curve in curves):
         return None
     tau = min(*(float(curve.times[-1]) for curve in curves), *(curve.known_until for curve in curves))
@@ -35,14 +37,14 @@ def sums_of(n: int, mean: float, variance: float) -> drops.MetricSums:
 class _Curve:
     """The Kaplan–Meier curve of one side: at each bin's time, how many completed and how many were cut off."""
 
-    def __init__(self, half: Half) -> None:
-        rollups = half.metrics.get("duration_s", {})
+    def __init__(self, side: ComparisonSide) -> None:
+        rollups = side.metrics.get("duration_s", {})
         table: dict[float, list[int]] = {}
-        for place, outcome in enumerate(OUTCOMES):
+        for index, outcome in enumerate(OUTCOMES):
             if outcome in rollups:
                 values, counts = sketches.values_and_counts(rollups[outcome].sketch)
                 for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-                    table.setdefault(value, [0, 0])[place] += count
+                    table.setdefault(value, [0, 0])[index] += count
         self.times = np.array(sorted(table))
         both = np.array([table[time] for time in self.times.tolist()], dtype=float).reshape(-1, 2)
         self.done, self.cut = both[:, 0], both[:, 1]

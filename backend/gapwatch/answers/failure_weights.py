@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.statistics.causes import ledger
 from gapwatch.statistics.causes.attribution import (
     FailedEpisode,
@@ -96,7 +96,7 @@ class Weighed:
         )
 
 
-def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
+def usual_of(sim: ComparisonSide, real: ComparisonSide, differing: int) -> dict[str, UsualRange]:
     """What each signal is like in sim successes, and how far values outside can be blamed.
 
     A contract that differs is a signal as well: 0 in every sim episode, the number of differing fields in real.
@@ -118,7 +118,9 @@ def usual_of(sim: Half, real: Half, differing: int) -> dict[str, UsualRange]:
     )
 
 
-def weigh_sides(sim: Half, real: Half, evidence: Evidence) -> tuple[Weighed, Weighed, str | None]:
+def weigh_sides(
+    sim: ComparisonSide, real: ComparisonSide, evidence: Evidence
+) -> tuple[Weighed, Weighed, str | None]:
     """Both sides, as if they were labelled alike, and the side that had to be evened out for that."""
     read = [_read(half, evidence) for half in (sim, real)]
     plain = [weigh(batch, evidence.taxonomy, evidence.usual, evidence.suspects) for batch in read]
@@ -126,7 +128,7 @@ def weigh_sides(sim: Half, real: Half, evidence: Evidence) -> tuple[Weighed, Wei
     return _weighed(sim, read[0], in_sim, evidence), _weighed(real, read[1], in_real, evidence), evened
 
 
-def _read(half: Half, evidence: Evidence) -> FailedBatch:
+def _read(half: ComparisonSide, evidence: Evidence) -> FailedBatch:
     """The failures of a side as the evidence takes them."""
     rows = half.failed
     said = [rows.signatures[place] for place in rows.said.tolist()]
@@ -156,18 +158,18 @@ def _names(evidence: Evidence) -> set[str]:
     return {name for name, _ in evidence.suspects}
 
 
-def _contract(half: Half, evidence: Evidence) -> dict[str, float]:
+def _contract(half: ComparisonSide, evidence: Evidence) -> dict[str, float]:
     """In how many fields an episode's contract differs, as the signal that it is; none where no field does."""
     differing = evidence.differing if half.scope.domain == "real" else 0
     return {CONTRACT_SIGNAL: float(differing)} if evidence.differing else {}
 
 
-def _weighed(half: Half, batch: FailedBatch, weights: Weights, evidence: Evidence) -> Weighed:
+def _weighed(half: ComparisonSide, batch: FailedBatch, weights: Weights, evidence: Evidence) -> Weighed:
     side = ledger_side(half.n, half.failures, batch, weights, _sittings(half))
     return Weighed(side, half.failed, batch.counts, weights, _contract(half, evidence))
 
 
-def _counts(half: Half) -> Array:
+def _counts(half: ComparisonSide) -> Array:
     """How many failures each row stands for, so that they add up to the failures of the cells.
 
     Where not all failures were read, what was said of all of them (phase, labels, category) is known exactly from
@@ -183,14 +185,14 @@ def _counts(half: Half) -> Array:
     return np.array(shares)[rows.said]
 
 
-def _said_of_all(half: Half) -> Counter[Signature]:
+def _said_of_all(half: ComparisonSide) -> Counter[Signature]:
     stated: Counter[Signature] = Counter()
     for count in half.failure_counts:
         stated[count.signature] += count.failures
     return stated
 
 
-def _unread(half: Half) -> tuple[list[Signature], list[float]]:
+def _unread(half: ComparisonSide) -> tuple[list[Signature], list[float]]:
     """What was said of failures of which no such was read, and of how many."""
     stated = _said_of_all(half)
     scale = half.failures / max(1, stated.total())
@@ -199,7 +201,7 @@ def _unread(half: Half) -> tuple[list[Signature], list[float]]:
     return list(found), list(found.values())
 
 
-def _sittings(half: Half) -> dict[str, tuple[int, int]]:
+def _sittings(half: ComparisonSide) -> dict[str, tuple[int, int]]:
     """Episodes and failures of each session, for intervals that know of sittings.
 
     Only where every failure was read: a row that stands for ten would put ten failures into one sitting.
@@ -222,7 +224,7 @@ def _worded(sentence: str, evidence: Evidence) -> str:
     return f"the contract differs in {evidence.differing} {'field' if evidence.differing == 1 else 'fields'}"
 
 
-def _sketches(half: Half, outcome: str) -> dict[str, Sketch]:
+def _sketches(half: ComparisonSide, outcome: str) -> dict[str, Sketch]:
     return {
         name: rollup.sketch
         for name, outcomes in half.signals.items()

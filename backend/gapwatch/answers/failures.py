@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.statistics.causes.slices import newcombe
 from gapwatch.store.read.sides import Signature
 from gapwatch.taxonomy import Taxonomy
+
+NEEDS = ANSWER_FIELDS | Need.FAILURE_COUNTS
 
 MOST_GROUPS = 100
 
@@ -61,8 +64,8 @@ class FailuresAnswer(Answer):
     method: str
 
 
-def answer_failures(comparison: Comparison) -> FailuresAnswer:
-    sim, real, taxonomy = comparison.sim, comparison.real, comparison.taxonomy
+def answer_failures(sides: Sides) -> FailuresAnswer:
+    sim, real, taxonomy = sides.sim, sides.real, sides.taxonomy
     groups = [
         FailureGroup(key.phase, key.labels, key.category, _points_to(key, taxonomy), *measures)
         for key, measures in _measured(sim, real, lambda signature: (signature,))
@@ -76,7 +79,7 @@ def answer_failures(comparison: Comparison) -> FailuresAnswer:
         for label, measures in _measured(sim, real, lambda signature: dict.fromkeys(signature.labels))
     ]
     return FailuresAnswer(
-        **comparison.told(None if groups else "No attempt failed."),
+        **answer_fields(sides, None if groups else "No attempt failed."),
         groups=tuple(groups[:MOST_GROUPS]),
         groups_left_out=max(0, len(groups) - MOST_GROUPS),
         phases=tuple(phases[:MOST_GROUPS]),
@@ -89,14 +92,14 @@ Measures = tuple[str, FailureSide, FailureSide, float | None, Interval | None]
 
 
 def _measured(
-    sim: Half, real: Half, keys_of: Callable[[Signature], Iterable[Hashable]]
+    sim: ComparisonSide, real: ComparisonSide, keys_of: Callable[[Signature], Iterable[Hashable]]
 ) -> list[tuple[Any, Measures]]:
     """Every key with its measures, what real loses most by first."""
     counts: dict[Any, list[int]] = {}
-    for place, half in enumerate((sim, real)):
+    for index, half in enumerate((sim, real)):
         for count in half.failure_counts:
             for key in keys_of(count.signature):
-                counts.setdefault(key, [0, 0])[place] += count.failures
+                counts.setdefault(key, [0, 0])[index] += count.failures
     found = [(key, _measure(in_sim, sim.n, in_real, real.n)) for key, (in_sim, in_real) in counts.items()]
     return sorted(found, key=lambda item: (-(item[1][3] or 0.0), -item[1][2].failures, str(item[0])))
 

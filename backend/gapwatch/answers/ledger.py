@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Caution, Interval
-from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.failure_weights import (
     Behind,
     Evidence,
@@ -14,6 +13,8 @@ from gapwatch.answers.failure_weights import (
     usual_of,
     weigh_sides,
 )
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
 from gapwatch.statistics.causes.decomposition import (
@@ -24,8 +25,17 @@ from gapwatch.statistics.causes.decomposition import (
 )
 from gapwatch.statistics.causes.ledger import Entry, make_ledger
 from gapwatch.statistics.causes.shapley import ConditionShares, shapley_over_conditions
-from gapwatch.store.read import directory
 from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
+
+NEEDS = (
+    ANSWER_FIELDS
+    | Need.CELLS
+    | Need.SESSIONS
+    | Need.FAILURE_COUNTS
+    | Need.FAILED_EPISODES
+    | Need.SIGNALS
+    | Need.TASKS
+)
 
 MOST_LISTED = 5
 MOST_NAMED = 50
@@ -102,21 +112,22 @@ class LedgerAnswer(Answer):
     split_method: str | None
 
 
-def answer_ledger(comparison: Comparison) -> LedgerAnswer:
-    sim, real = comparison.sim, comparison.real
-    shared = comparison.told()
+def answer_ledger(sides: Sides, *, condition_shares: bool = True) -> LedgerAnswer:
+    """`condition_shares`: also share the mix out over single conditions, which a page does not show."""
+    sim, real = sides.sim, sides.real
+    shared = answer_fields(sides)
     if not sim.n or not real.n:
         return LedgerAnswer(
             **shared, drop=None, categories=(), unattributed=None, off_support=None, mix=None, rate=None,
             reverses=False, mantel_haenszel=None, strata=None, shapley=None, failures_read={}, suspects=(),
             method="none", split_method=None,
         )  # fmt: skip
-    suspects = suspects_of(comparison)
-    differing = comparison.contract.differing
-    evidence = Evidence(comparison.taxonomy, usual_of(sim, real, differing), suspects, differing)
+    suspects = suspects_of(sides)
+    differing = sides.contract.differing
+    evidence = Evidence(sides.taxonomy, usual_of(sim, real, differing), suspects, differing)
     in_sim, in_real, evened = weigh_sides(sim, real, evidence)
     made = make_ledger(in_sim.side, in_real.side, CATEGORIES)
-    split = _split(comparison)
+    split = _split(sides, condition_shares=condition_shares)
     if evened is not None:
         shared["warnings"] = (*shared["warnings"], _evened(evened))
     if split.parts.reverses:
@@ -197,17 +208,19 @@ class _Split:
         )
 
 
-def _split(comparison: Comparison) -> _Split:
-    sim, real = comparison.sim, comparison.real
-    if comparison.subject.task_ids is None:
-        strata = task_strata(sim, real, directory.tasks(comparison.connection, comparison.project_id))
+def _split(sides: Sides, *, condition_shares: bool) -> _Split:
+    sim, real = sides.sim, sides.real
+    if sides.subject.task_ids is None:
+        strata = task_strata(sim, real, sides.tasks)
     else:
-        strata = condition_strata(sim.read.table)
+        strata = condition_strata(sides.table)
     counts: dict[Hashable, Counts] = dict(strata.counts.items())
     parts = decompose(counts)
-    found = part_intervals(_merged(counts), design_effects=(sim.sitting.inflation, real.sitting.inflation))
+    found = part_intervals(
+        _merged(counts), design_effects=(sim.session_effect.inflation, real.session_effect.inflation)
+    )
     intervals = {} if found is None else {"off_support": found.off_support, "mix": found.mix, "rate": found.rate}
-    shared_out = len(strata.names) > 1 and not comparison.brief
+    shared_out = len(strata.names) > 1 and condition_shares
     return _Split(
         parts,
         intervals,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any, Literal
@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 
 from gapwatch.answers.answer import Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.durations import restricted_means, sums_of
+from gapwatch.answers.sides import Sides
 from gapwatch.statistics.estimates import (
     drops,
     sketches,
@@ -22,7 +22,7 @@ from gapwatch.statistics.estimates.rates import Z_95, t_95
 from gapwatch.store.read.sides import PairRow
 
 Better = Literal["higher", "lower"]
-SideFound = tuple[int, float | None, Interval | None]
+SideMean = tuple[int, float | None, Interval | None]
 
 FEWEST_PAIRS = 10
 # Without a word of the project, a loss of 5 % of sim's value is what matters.
@@ -38,8 +38,8 @@ class MetricDrop:
     value: float | None
     interval: Interval | None
     relative: float | None
-    sim: SideFound
-    real: SideFound
+    sim: SideMean
+    real: SideMean
     verdict: verdicts.Verdict
     smallest: float | None
     episodes_needed: int | None
@@ -49,23 +49,23 @@ class MetricDrop:
     reason: str | None
 
 
-def compare_metric(comparison: Comparison, name: str) -> MetricDrop:
+def compare_metric(sides: Sides, name: str) -> MetricDrop:
     """Mean of the metric over successes and failures on both sides; of a duration the restricted mean."""
-    better, direction = direction_of(comparison.options, name)
-    mismatch = comparison.contract.unit_mismatch(name) if comparison.reason is None else None
+    better, direction = direction_of(sides.options, name)
+    mismatch = sides.contract.unit_mismatch(name) if sides.reason is None else None
     if mismatch is not None:
         nothing = (0, None, None)
         few: verdicts.Verdict = "too few episodes"
         return MetricDrop(None, None, None, nothing, nothing, few, None, None, better, direction, "none", mismatch)
-    sim, real = _moments(comparison.sim, name), _moments(comparison.real, name)
+    sim, real = _moments(sides.sim, name), _moments(sides.real, name)
     sizes, method = (sim.n, real.n), "welch"
-    censored = restricted_means(comparison.sim, comparison.real) if name == "duration_s" else None
+    censored = restricted_means(sides.sim, sides.real) if name == "duration_s" else None
     if censored is not None:
         sim, real, tau = censored
         method = f"restricted mean up to {tau:g} s, welch"
     found = drops.mean_drop(sim, real, "lower" if better == "higher" else "higher")
     base = sim.total / sim.n if sim.n else None
-    smallest = _smallest(comparison, name, base)
+    smallest = _smallest(sides, name, base)
     interval = None if found.low is None or found.high is None else (found.low, found.high)
     word = verdicts.verdict(found.low, found.high, found.value, smallest or 0.0)
     return MetricDrop(
@@ -80,7 +80,7 @@ def compare_metric(comparison: Comparison, name: str) -> MetricDrop:
         better,
         direction,
         method,
-        _reason(name, comparison, sizes, found.reason),
+        _reason(name, sides, sizes, found.reason),
     )
 
 
@@ -92,7 +92,7 @@ def direction_of(options: Mapping[str, Any], name: str) -> tuple[Better, Literal
     return ("lower" if lower else "higher"), "default"
 
 
-def paired_reward(pairs: list[PairRow], better: Better) -> tuple[float, Interval | None, int] | None:
+def paired_reward(pairs: Sequence[PairRow], better: Better) -> tuple[float, Interval | None, int] | None:
     """Mean difference over pairs that both have a reward, with Student's t; None below ten pairs."""
     sign = 1.0 if better == "higher" else -1.0
     lost = np.array(
@@ -108,15 +108,15 @@ def paired_reward(pairs: list[PairRow], better: Better) -> tuple[float, Interval
     return mean, (mean - half, mean + half) if half > 0 else None, int(lost.size)
 
 
-def _moments(half: Half, name: str) -> drops.MetricSums:
+def _moments(side: ComparisonSide, name: str) -> drops.MetricSums:
     """Successes and failures together; what a rollup keeps as whole steps becomes the sums that Welch takes."""
     together = sketches.Moments()
-    for rollup in half.metrics.get(name, {}).values():
+    for rollup in side.metrics.get(name, {}).values():
         together = together + rollup.moments
     return sums_of(together.n, together.mean or 0.0, together.variance or 0.0)
 
 
-def _side(moments: drops.MetricSums, n: int) -> SideFound:
+def _side(moments: drops.MetricSums, n: int) -> SideMean:
     if not moments.n:
         return n, None, None
     mean = moments.total / moments.n
@@ -126,8 +126,8 @@ def _side(moments: drops.MetricSums, n: int) -> SideFound:
     return n, mean, (mean - half, mean + half)
 
 
-def _smallest(comparison: Comparison, name: str, base: float | None) -> float | None:
-    said = comparison.options.get("metrics", {}).get(name, {}).get("smallest_that_matters")
+def _smallest(sides: Sides, name: str, base: float | None) -> float | None:
+    said = sides.options.get("metrics", {}).get(name, {}).get("smallest_that_matters")
     if said is not None:
         return float(said)
     return None if base is None else RELATIVE_THAT_MATTERS * abs(base)
@@ -146,8 +146,8 @@ def _needed(
     return max(0, ceil(real.mean_variance * real.n / room) - real.n)
 
 
-def _reason(name: str, comparison: Comparison, sizes: tuple[int, int], reason: str | None) -> str | None:
+def _reason(name: str, sides: Sides, sizes: tuple[int, int], reason: str | None) -> str | None:
     missing = [side for side, n in zip(("sim", "real"), sizes, strict=True) if not n]
-    if comparison.reason is None and missing:
+    if sides.reason is None and missing:
         return f"No episode in {' and '.join(missing)} has the metric {name}."
     return reason

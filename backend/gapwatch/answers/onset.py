@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from gapwatch.answers.answer import Answer
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.days import onset_of
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+
+NEEDS = ANSWER_FIELDS | Need.DAYS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +31,23 @@ class OnsetAnswer(Answer):
     method: str
 
 
-def answer_onset(comparison: Comparison) -> OnsetAnswer:
+def answer_onset(sides: Sides) -> OnsetAnswer:
     """Over all versions of the policy that ran the task here, because a release is one of the explanations."""
-    versions = comparison.versions
-    found, step = onset_of(comparison)
-    plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
-    ran = {bucket.policy_id for bucket in comparison.days}
+    versions = sides.versions
+    onset, step_days = sides.onset
+    plausible = (onset.plausible_days[0], onset.plausible_days[-1]) if onset.plausible_days else None
+    ran = {bucket.policy_id for bucket in sides.days}
     return OnsetAnswer(
-        **comparison.told(),
-        verdict=found.verdict,
-        sentence=found.reason,
-        change=found.change,
-        change_day=found.change_day,
+        **answer_fields(sides),
+        verdict=onset.verdict,
+        sentence=onset.reason,
+        change=onset.change,
+        change_day=onset.change_day,
         plausible=plausible,
-        risen_day=found.risen_day,
-        where=found.where,
+        risen_day=onset.risen_day,
+        where=onset.where,
         versions=tuple(word for policy_id, word in versions.items() if policy_id in ran),
-        gains=found.net_gains,
-        step_days=step,
+        gains=onset.net_gains,
+        step_days=step_days,
         method="binomial models of the days, compared by BIC",
     )

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
 from gapwatch.answers.drop import SideValue, side_value
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.strata import condition_strata
 from gapwatch.statistics.estimates.predictive import (
     FEWEST_PAIRS,
@@ -18,6 +19,8 @@ from gapwatch.statistics.estimates.predictive import (
     predicted_by_cells,
     predicted_mean,
 )
+
+NEEDS = ANSWER_FIELDS | Need.SESSIONS | Need.PAIRS | Need.CELLS
 
 # Beyond this the further sim episodes no longer sharpen anything, and beyond that real ones need no help.
 MOST_EXTRA = 20_000
@@ -49,9 +52,9 @@ class PredictionAnswer(Answer):
     method: str
 
 
-def answer_prediction(comparison: Comparison) -> PredictionAnswer:
-    sim, real = comparison.sim, comparison.real
-    pairs = comparison.pairs
+def answer_prediction(sides: Sides) -> PredictionAnswer:
+    sim, real = sides.sim, sides.real
+    pairs = sides.pairs
     if len(pairs) >= FEWEST_PAIRS:
         way: Literal["pairs", "cells", "none"] = "pairs"
         found = predicted_mean(
@@ -63,10 +66,10 @@ def answer_prediction(comparison: Comparison) -> PredictionAnswer:
             ),
         )
     else:
-        way, found = _by_cells(comparison)
+        way, found = _by_cells(sides)
     interval = None if found.low is None or found.high is None else (found.low, found.high)
     return PredictionAnswer(
-        **comparison.told(),
+        **answer_fields(sides),
         metric="success",
         without=side_value(real, sim),
         predicted=Predicted(
@@ -92,9 +95,9 @@ def _further(successes: int, n: int) -> list[float]:
     return [1.0] * min(ones, kept) + [0.0] * (kept - min(ones, kept))
 
 
-def _by_cells(comparison: Comparison) -> tuple[Literal["cells", "none"], Prediction]:
+def _by_cells(sides: Sides) -> tuple[Literal["cells", "none"], Prediction]:
     """Without pairs the sim rate of its cell predicts each real episode, over sim's own mix of cells."""
-    sim, real = comparison.sim, comparison.real
+    sim, real = sides.sim, sides.real
 
     def refused(reason: str) -> tuple[Literal["none"], Prediction]:
         nothing = (None, None, None, None, None, None)
@@ -104,7 +107,7 @@ def _by_cells(comparison: Comparison) -> tuple[Literal["cells", "none"], Predict
         return refused("One side has no episodes.")
     if real.n > MOST_REAL:
         return refused(f"{real.n} real episodes need no help from sim.")
-    strata = condition_strata(sim.read.table)
+    strata = condition_strata(sides.table)
     if not strata.names:
         return refused("Fewer than ten pairs, and no condition that both sides report.")
     table = np.array(list(strata.counts.values()), dtype=float)

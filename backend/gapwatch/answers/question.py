@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any, Literal
 
@@ -17,7 +17,9 @@ from gapwatch.store.read.sides import CellFilter, Window
 Tier = Literal["hour", "day", "month"]
 EVERYTHING = CellFilter()
 # Of a query, what says which page is meant and not which episodes.
-PLACES = ("after", "limit")
+PAGING = ("after", "limit")
+MOST_HOURS = timedelta(days=31)
+FEW_DAYS = timedelta(days=4)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,34 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
         asked.metric if isinstance(asked, DropFilter | TrustFilter) else "success",
         asked.precision if isinstance(asked, DropFilter) else None,
         asked.tier if isinstance(asked, TrendFilter) else None,
-        {name: value for name, value in asked.model_dump(exclude_unset=True).items() if name not in PLACES},
+        {name: value for name, value in asked.model_dump(exclude_unset=True).items() if name not in PAGING},
     )
+
+
+def trend_tier(question: Question) -> Tier:
+    """Return the steps of a trend: as asked, else hours of a few days and days of anything longer.
+
+    Days of a long window too: there may be few in it, and they are read for the change points anyway.
+    """
+    filtered = not question.wanted.is_open
+    if question.tier == "hour" and filtered:
+        message = "Hours are not counted apart for conditions, robots, sites or stages; ask for days."
+        raise Invalid(message, errors=[Fault(pointer="/query/tier", code="not-filterable", message=message)])
+    if question.tier is not None:
+        return question.tier
+    window = question.window
+    if window.since is None or filtered:
+        return "day"
+    return "hour" if (window.until or question.now) - window.since <= FEW_DAYS else "day"
+
+
+def trend_window(question: Question) -> Window:
+    """Return the window of a trend: of hours, no more than a month of them, the newest."""
+    window = question.window
+    if trend_tier(question) != "hour":
+        return window
+    until = window.until or question.now
+    return Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
 
 
 def _levels(conditions: list[str]) -> dict[str, frozenset[str]]:

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.statistics.causes.signals import SignalShift, compare_signal
 from gapwatch.statistics.estimates import sketches
 from gapwatch.statistics.estimates.multiplicity import benjamini_hochberg
 from gapwatch.statistics.estimates.sketches import Sketch
+from gapwatch.taxonomy import Taxonomy
+
+NEEDS = ANSWER_FIELDS | Need.SIGNALS
 
 CURVE_POINTS = 60
 # Curves of so many signals, the most surely shifted; the others are told in numbers.
@@ -59,20 +63,22 @@ class SignalsAnswer(Answer):
     method: str
 
 
-def answer_signals(comparison: Comparison) -> SignalsAnswer:
-    names = sorted({*comparison.sim.signals, *comparison.real.signals})
-    sides = {name: (_of(comparison.sim, name), _of(comparison.real, name)) for name in names}
-    shifts = {name: compare_signal(sim.sketch, real.sketch) for name, (sim, real) in sides.items()}
+def answer_signals(sides: Sides) -> SignalsAnswer:
+    names = sorted({*sides.sim.signals, *sides.real.signals})
+    measured = {name: (_of(sides.sim, name), _of(sides.real, name)) for name in names}
+    shifts = {name: compare_signal(sim.sketch, real.sketch) for name, (sim, real) in measured.items()}
     tested = [name for name, shift in shifts.items() if shift.p_value is not None]
     q_values = dict(zip(tested, benjamini_hochberg([shifts[name].p_value or 0.0 for name in tested]), strict=True))
     order = sorted(names, key=lambda name: (-_surely_shifted(shifts[name]), name))
     return SignalsAnswer(
-        **comparison.told(None if names else "No episode has a signal."),
+        **answer_fields(sides, None if names else "No episode has a signal."),
         signals=tuple(
-            _told(comparison, name, shifts[name], q_values.get(name), sides[name], drawn=place < MOST_DRAWN)
-            for place, name in enumerate(order)
+            _signal(
+                sides.taxonomy, name, shifts[name], q_values.get(name), measured[name], drawn=index < MOST_DRAWN
+            )
+            for index, name in enumerate(order)
         ),
-        sampled=comparison.sim.is_sampled or comparison.real.is_sampled,
+        sampled=sides.sim.is_sampled or sides.real.is_sampled,
         method="Cliff's delta with an interval from placements, from sketches within 1 %; Benjamini–Hochberg",
     )
 
@@ -85,8 +91,8 @@ class _Measured:
     sketch: Sketch
 
 
-def _of(half: Half, name: str) -> _Measured:
-    rollups = half.signals.get(name, {}).values()
+def _of(side: ComparisonSide, name: str) -> _Measured:
+    rollups = side.signals.get(name, {}).values()
     moments = sum((rollup.moments for rollup in rollups), sketches.Moments())
     return _Measured(moments, sketches.merge([rollup.sketch for rollup in rollups]))
 
@@ -99,19 +105,19 @@ def _surely_shifted(shift: SignalShift) -> float:
     return max(low, -high)
 
 
-def _told(
-    comparison: Comparison,
+def _signal(
+    taxonomy: Taxonomy,
     name: str,
     shift: SignalShift,
     q_value: float | None,
-    sides: tuple[_Measured, _Measured],
+    measured: tuple[_Measured, _Measured],
     *,
     drawn: bool,
 ) -> SignalAnswer:
-    sim, real = sides
+    sim, real = measured
     return SignalAnswer(
         name,
-        comparison.taxonomy.categories_of("signals", name),
+        taxonomy.categories_of("signals", name),
         "both" if sim.moments.n and real.moments.n else "sim only" if sim.moments.n else "real only",
         shift.delta,
         shift.interval,

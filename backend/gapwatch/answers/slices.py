@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.strata import level_counts, pair_counts
+from gapwatch.answers.cell_table import CellTable
+from gapwatch.answers.needs import Need
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.answers.strata import pair_counts
 from gapwatch.levels import MISSING
 from gapwatch.statistics.causes.slices import (
     Counts,
     Slice,
     slice_drops,
 )
+from gapwatch.taxonomy import Taxonomy
 
-MOST_SLICES = 200
+NEEDS = ANSWER_FIELDS | Need.CELLS
+
 # Pairs of so many conditions, the most telling first, and levels that both sides have tried so often.
 MOST_PAIRED = 4
 FEWEST_IN_A_PAIR = 10
@@ -57,68 +61,50 @@ class SlicesAnswer(Answer):
     method: str
 
 
-def answer_slices(comparison: Comparison) -> SlicesAnswer:
-    counts = _counted(comparison)
-    found = _singles(comparison)
-    pairs = ([], {}) if comparison.brief else _pairs(comparison, found)
+def answer_slices(sides: Sides, *, level_pairs: bool = True) -> SlicesAnswer:
+    """`level_pairs`: also look at pairs of levels, which a page does not show."""
+    counts, drops = sides.level_counts, sides.level_drops
+    pairs, pair_counts = _pairs(sides.table, drops) if level_pairs else ([], {})
     return SlicesAnswer(
-        **comparison.told(None if counts else "No episode names a condition."),
-        slices=tuple(_told(comparison, one, counts[one.condition, one.level]) for one in found),
-        pairs=tuple(_told(comparison, one, pairs[1][one.condition, one.level]) for one in pairs[0]),
-        left_out=max(0, len(counts) - len(found)),
-        pooled=tuple(sorted(comparison.pooled)),
+        **answer_fields(sides, None if counts else "No episode names a condition."),
+        slices=tuple(_slice(sides.taxonomy, drop, counts[drop.condition, drop.level]) for drop in drops),
+        pairs=tuple(_slice(sides.taxonomy, drop, pair_counts[drop.condition, drop.level]) for drop in pairs),
+        left_out=max(0, len(counts) - len(drops)),
+        pooled=tuple(sorted(sides.pooled)),
         method="Newcombe per level; exact or score test, Benjamini–Hochberg over all levels",
     )
 
 
-def suspects_of(comparison: Comparison) -> list[tuple[str, str]]:
+def suspects_of(sides: Sides) -> list[tuple[str, str]]:
     """The levels where real fails more than elsewhere, established; the ledger takes them as evidence."""
-    return [(one.condition, one.level) for one in _singles(comparison) if one.is_suspect]
+    return [(drop.condition, drop.level) for drop in sides.level_drops if drop.is_suspect]
 
 
-def _counted(comparison: Comparison) -> dict[tuple[str, str], Counts]:
-    return comparison.once("levels", lambda: level_counts(comparison.sim.read.table))
-
-
-def _singles(comparison: Comparison) -> list[Slice]:
-    """Of more levels than can be read, the most tried ones: a level of three episodes settles nothing."""
-    return comparison.once("slices", lambda: _most_tried(_counted(comparison)))
-
-
-def _most_tried(counts: dict[tuple[str, str], Counts]) -> list[Slice]:
-    most = sorted(counts, key=lambda key: (-counts[key][3], -counts[key][1], key))[:MOST_SLICES]
-    return slice_drops({key: counts[key] for key in most})
-
-
-def _pairs(comparison: Comparison, singles: list[Slice]) -> tuple[list[Slice], dict[tuple[str, str], Counts]]:
-    shared = [one for one in singles if one.drop is not None and one.level != MISSING]
-    names = list(dict.fromkeys(one.condition for one in shared))[:MOST_PAIRED]
-    counts = {
-        key: c
-        for key, c in pair_counts(comparison.sim.read.table, names).items()
-        if min(c[1], c[3]) >= FEWEST_IN_A_PAIR
-    }
+def _pairs(table: CellTable, singles: list[Slice]) -> tuple[list[Slice], dict[tuple[str, str], Counts]]:
+    shared = [drop for drop in singles if drop.drop is not None and drop.level != MISSING]
+    names = list(dict.fromkeys(drop.condition for drop in shared))[:MOST_PAIRED]
+    counts = {key: c for key, c in pair_counts(table, names).items() if min(c[1], c[3]) >= FEWEST_IN_A_PAIR}
     most = sorted(counts, key=lambda key: (-counts[key][3], key))[:MOST_PAIRS]
     kept = {key: counts[key] for key in most}
     return slice_drops(kept), kept
 
 
-def _told(comparison: Comparison, one: Slice, c: Counts) -> SliceAnswer:
-    names = one.condition.split(" × ")
-    found = [category for name in names for category in comparison.taxonomy.categories_of("conditions", name)]
+def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts) -> SliceAnswer:
+    names = drop.condition.split(" × ")
+    categories = [category for name in names for category in taxonomy.categories_of("conditions", name)]
     return SliceAnswer(
-        one.condition,
-        one.level,
+        drop.condition,
+        drop.level,
         SliceSide(c[1], c[0], c[0] / c[1] if c[1] else None),
         SliceSide(c[3], c[2], c[2] / c[3] if c[3] else None),
         "both" if c[1] and c[3] else "sim only" if c[1] else "real only",
-        one.drop,
-        one.interval,
-        one.q_value,
-        one.verdict,
-        one.excess,
-        one.excess_interval,
-        one.is_suspect,
-        tuple(dict.fromkeys(found)),
-        one.reason,
+        drop.drop,
+        drop.interval,
+        drop.q_value,
+        drop.verdict,
+        drop.excess,
+        drop.excess_interval,
+        drop.is_suspect,
+        tuple(dict.fromkeys(categories)),
+        drop.reason,
     )

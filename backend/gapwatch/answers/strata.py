@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gapwatch.answers.cell_table import CellTable, Key
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.statistics.causes.decomposition import Counts
 
 # A further condition is crossed in as long as this share of the episodes at most, of those whose every level both
@@ -24,15 +24,15 @@ class Strata:
     left_out: tuple[str, ...] = ()
 
 
-def task_strata(sim: Half, real: Half, tasks: dict[int, str]) -> Strata:
+def task_strata(sim: ComparisonSide, real: ComparisonSide, tasks: Mapping[int, str]) -> Strata:
     """One stratum a task: what only one side was tried on is off-support."""
     sums: dict[Key, list[int]] = {}
-    for place, half in ((0, sim), (2, real)):
-        for cell in half.cells:
+    for first, side in ((0, sim), (2, real)):
+        for cell in side.cells:
             if cell.successes + cell.failures:
                 total = sums.setdefault((tasks[cell.task_id],), [0, 0, 0, 0])
-                total[place] += cell.successes
-                total[place + 1] += cell.successes + cell.failures
+                total[first] += cell.successes
+                total[first + 1] += cell.successes + cell.failures
     return Strata(("task",), {key: (c[0], c[1], c[2], c[3]) for key, c in sums.items()})
 
 

@@ -27,5 +27,7 @@ def tallies(
     return sides.cell_counts(connection, project_id, scope, window)
 
 
-def matching(counts: Sequence[Tally], wanted: CellFilter) -> list[Tally]:
+def matching(counts: Sequence[Tally], wanted: CellFilter) -> Sequence[Tally]:
+    if wanted.is_open:
+        return counts
     return [count for count in counts if count.cell is None or wanted.matches(count.cell)]

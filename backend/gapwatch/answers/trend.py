@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from gapwatch.answers.answer import Answer, Interval
-from gapwatch.answers.comparison import Comparison
-from gapwatch.answers.days import onset_of
 from gapwatch.answers.drop import SideValue, side_value
-from gapwatch.answers.question import Tier
-from gapwatch.errors import Fault, Invalid
+from gapwatch.answers.needs import Need
+from gapwatch.answers.question import Tier, trend_tier
+from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.statistics.change.onset import Onset
 from gapwatch.statistics.estimates.rates import wilson
-from gapwatch.store.read import sides
 from gapwatch.store.read.directory import DatedEvent
-from gapwatch.store.read.sides import BucketCount, Window
+
+NEEDS = ANSWER_FIELDS | Need.SESSIONS | Need.TREND
 
 # So many steps are still readable as a line.
 MOST_STEPS = 400
-MOST_HOURS = timedelta(days=31)
-FEW_DAYS = timedelta(days=4)
 
 
 @dataclass(frozen=True)
@@ -61,67 +59,40 @@ class TrendAnswer(Answer):
     method: str
 
 
-def answer_trend(comparison: Comparison) -> TrendAnswer:
-    real, question = comparison.real, comparison.question
-    filtered = not question.wanted.is_open
-    asked = question.tier
-    if asked == "hour" and filtered:
-        message = "Hours are not counted apart for conditions, robots, sites or stages; ask for days."
-        raise Invalid(message, errors=[Fault(pointer="/query/tier", code="not-filterable", message=message)])
-    window = real.window
-    tier: Tier = asked or _finest(window, question.now, filtered)
-    if tier == "hour":
-        until = window.until or question.now
-        window = Window(max(window.since or until - MOST_HOURS, until - MOST_HOURS), window.until)
-    versions = comparison.versions
-    if tier == "day":
-        kept = comparison.days
-    else:
-        scope = sides.Scope("real", tuple(versions), real.scope.task_ids, real.scope.source_ids)
-        buckets = sides.bucket_counts(comparison.connection, comparison.project_id, scope, window, tier, filtered)
-        kept = [bucket for bucket in buckets if bucket.cell is None or real.wanted.matches(bucket.cell)]
-    steps = _steps(comparison, kept, versions, by_month=False)
-    if asked is None and tier == "day" and len(steps) > MOST_STEPS:
-        tier, steps = "month", _steps(comparison, kept, versions, by_month=True)
-    changes = _changes(comparison) if tier != "hour" else ()
+def answer_trend(sides: Sides) -> TrendAnswer:
+    tier = trend_tier(sides.question)
+    steps = _steps(sides, by_month=False)
+    if sides.question.tier is None and tier == "day" and len(steps) > MOST_STEPS:
+        tier, steps = "month", _steps(sides, by_month=True)
     return TrendAnswer(
-        **comparison.told(),
+        **answer_fields(sides),
         metric="success",
         tier=tier,
-        sim=side_value(comparison.sim, real),
+        sim=side_value(sides.sim, sides.real),
         steps=steps,
-        change_points=changes,
-        events=comparison.events,
+        change_points=_changes(sides.onset.onset) if tier != "hour" else (),
+        events=sides.events,
         method="wilson per step; change points by binomial models of the days",
     )
 
 
-def _finest(window: Window, now: datetime, filtered: bool) -> Tier:
-    """Days of a long window too: there may be few in it, and they are read for the change points anyway."""
-    if window.since is None or filtered:
-        return "day"
-    return "hour" if (window.until or now) - window.since <= FEW_DAYS else "day"
-
-
-def _steps(
-    comparison: Comparison, buckets: Sequence[BucketCount], versions: Mapping[int, str], *, by_month: bool
-) -> tuple[Step, ...]:
-    sim = comparison.sim
+def _steps(sides: Sides, *, by_month: bool) -> tuple[Step, ...]:
+    sim, versions = sides.sim, sides.versions
     base = sim.successes / sim.n if sim.n else None
     # Robots and sites together: a line knows none.
     counted: dict[tuple[datetime, int], list[int]] = {}
-    for at, _, policy_id, _, _, successes, failures, aborted, abandoned in buckets:
-        total = counted.setdefault((at, policy_id), [0, 0, 0, 0])
-        total[0] += successes
-        total[1] += failures
-        total[2] += aborted
-        total[3] += abandoned
+    for bucket in sides.trend:
+        total = counted.setdefault((bucket.bucket_at, bucket.policy_id), [0, 0, 0, 0])
+        total[0] += bucket.successes
+        total[1] += bucket.failures
+        total[2] += bucket.aborted
+        total[3] += bucket.abandoned
     if by_month:
         counted = _months(counted)
     steps = []
     for (at, policy_id), (k, failures, aborted, abandoned) in sorted(counted.items()):
         n = k + failures
-        current = policy_id == comparison.subject.policy_id
+        current = policy_id == sides.subject.policy_id
         value = k / n if n else None
         drop = base - value if current and base is not None and value is not None else None
         interval = wilson(k, n) if n else None
@@ -133,14 +104,13 @@ def _months(counted: Mapping[tuple[datetime, int], list[int]]) -> dict[tuple[dat
     months: dict[tuple[datetime, int], list[int]] = {}
     for (at, policy_id), counts in counted.items():
         total = months.setdefault((at.replace(day=1), policy_id), [0, 0, 0, 0])
-        for place, count in enumerate(counts):
-            total[place] += count
+        for index, count in enumerate(counts):
+            total[index] += count
     return months
 
 
-def _changes(comparison: Comparison) -> tuple[ChangePoint, ...]:
-    found, _ = onset_of(comparison)
-    if found.change_day is None or found.verdict not in ("step_change", "release_regression"):
+def _changes(onset: Onset) -> tuple[ChangePoint, ...]:
+    if onset.change_day is None or onset.verdict not in ("step_change", "release_regression"):
         return ()
-    plausible = (found.plausible_days[0], found.plausible_days[-1]) if found.plausible_days else None
-    return (ChangePoint(found.change_day, plausible, found.change, found.verdict, found.reason),)
+    plausible = (onset.plausible_days[0], onset.plausible_days[-1]) if onset.plausible_days else None
+    return (ChangePoint(onset.change_day, plausible, onset.change, onset.verdict, onset.reason),)

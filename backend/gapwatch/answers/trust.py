@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,7 @@ def answer_trust(
     )
 
 
-def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> list[Tally]:
+def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> Sequence[Tally]:
     """Robot, site and stage do not restrict sim where its episodes name none."""
     counts = tallies(connection, project_id, scope, question.window, question.wanted)
     wanted = question.wanted

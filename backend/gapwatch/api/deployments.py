@@ -11,18 +11,33 @@ from pydantic import Field
 from starlette.responses import Response
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.answers.comparison import Comparison, compare_deployment
+from gapwatch.answers import (
+    contract,
+    deployment,
+    drop,
+    failures,
+    ledger,
+    onset,
+    prediction,
+    signals,
+    slices,
+    trend,
+)
 from gapwatch.answers.contract import ContractAnswer, answer_contract
 from gapwatch.answers.deployment import DeploymentAnswer, answer_deployment
 from gapwatch.answers.drop import DropAnswer, answer_drop
 from gapwatch.answers.failures import FailuresAnswer, answer_failures
 from gapwatch.answers.fleet import FleetAnswer, answer_fleet
 from gapwatch.answers.ledger import LedgerAnswer, answer_ledger
+from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.needs import Need
 from gapwatch.answers.onset import OnsetAnswer, answer_onset
 from gapwatch.answers.prediction import PredictionAnswer, answer_prediction
 from gapwatch.answers.question import question_of
+from gapwatch.answers.sides import Sides
 from gapwatch.answers.signals import SignalsAnswer, answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import TrendAnswer, answer_trend
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
@@ -46,13 +61,15 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     reader = Depends(keyring.needs("read"))
 
     def about(
-        slug: str, asked: StatisticsFilter, holder: KeyHolder, answer: Callable[[Comparison], Any]
+        slug: str, asked: StatisticsFilter, holder: KeyHolder, needs: Need, answer: Callable[[Sides], Any]
     ) -> Response:
         if "\0" in slug:
             raise NotFound("There is no deployment with this name.")
+        question = question_of(asked, datetime.now(UTC))
         with database.reading() as connection:
-            question = question_of(asked, datetime.now(UTC))
-            return answered(answer(compare_deployment(connection, holder.project_id, slug, question)))
+            subject = deployment_subject(connection, holder.project_id, slug)
+            sides = load_sides(connection, holder.project_id, subject, question, needs)
+        return answered(answer(sides))
 
     @router.get(
         "/deployments",
@@ -77,12 +94,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_deployment(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """What the newest episode says of it, success on both sides, the drop, and where to ask on."""
-
-        def answer(comparison: Comparison) -> DeploymentAnswer:
-            assert comparison.subject.described is not None  # noqa: S101 - a deployment's subject is described
-            return answer_deployment(comparison, comparison.subject.described)
-
-        return about(slug, query, holder, answer)
+        return about(slug, query, holder, deployment.NEEDS, answer_deployment)
 
     @router.get(
         "/deployments/{slug}/drop",
@@ -95,7 +107,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         A drop is positive when reality is worse. Sides that cannot be compared give nulls and a `reason`, with
         200. Read `warnings` first: contracts that differ come before any statistics.
         """
-        return about(slug, query, holder, answer_drop)
+        return about(slug, query, holder, drop.NEEDS, answer_drop)
 
     @router.get(
         "/deployments/{slug}/ledger",
@@ -108,7 +120,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         Contributions and `unattributed` add up to `drop`; so do `off_support`, `mix` and `rate`. A category
         without evidence is 0 and has no interval. `episodes.top` are the real failures that carry most of one.
         """
-        return about(slug, query, holder, answer_ledger)
+        return about(slug, query, holder, ledger.NEEDS, answer_ledger)
 
     @router.get(
         "/deployments/{slug}/slices",
@@ -117,7 +129,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_slices(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %."""
-        return about(slug, query, holder, answer_slices)
+        return about(slug, query, holder, slices.NEEDS, answer_slices)
 
     @router.get(
         "/deployments/{slug}/signals",
@@ -126,7 +138,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_signals(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """How far each signal's distribution in real is from the one in sim, most surely shifted first."""
-        return about(slug, query, holder, answer_signals)
+        return about(slug, query, holder, signals.NEEDS, answer_signals)
 
     @router.get(
         "/deployments/{slug}/trend",
@@ -139,7 +151,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         Steps are whole: the first and the last one reach beyond a window that begins or ends within them. Versions
         of the policy stand apart; `current` marks the one that runs now.
         """
-        return about(slug, query, holder, answer_trend)
+        return about(slug, query, holder, trend.NEEDS, answer_trend)
 
     @router.get(
         "/deployments/{slug}/failures",
@@ -148,7 +160,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_failures(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """Failures by phase, labels and category, with their share of all attempts, and which side knows them."""
-        return about(slug, query, holder, answer_failures)
+        return about(slug, query, holder, failures.NEEDS, answer_failures)
 
     @router.get(
         "/deployments/{slug}/contract",
@@ -157,7 +169,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_contract(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """The contracts that sim and real ran under, and each field in which the most used ones differ."""
-        return about(slug, query, holder, answer_contract)
+        return about(slug, query, holder, contract.NEEDS, answer_contract)
 
     @router.get(
         "/deployments/{slug}/onset",
@@ -166,7 +178,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def read_onset(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """At deploy, at some sites, with a release, in a step, or gradually; with the day it began."""
-        return about(slug, query, holder, answer_onset)
+        return about(slug, query, holder, onset.NEEDS, answer_onset)
 
     @router.get(
         "/deployments/{slug}/prediction",
@@ -179,6 +191,6 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         From ten pairs on; without pairs from the sim rate of each combination of conditions. Refused, with a
         reason, where sim says too little about real.
         """
-        return about(slug, query, holder, answer_prediction)
+        return about(slug, query, holder, prediction.NEEDS, answer_prediction)
 
     return router

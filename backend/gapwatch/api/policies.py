@@ -11,10 +11,14 @@ from pydantic import Field
 from starlette.responses import Response
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.answers.comparison import Comparison, compare_policy
+from gapwatch.answers import drop, ledger
 from gapwatch.answers.drop import DropAnswer, answer_drop
 from gapwatch.answers.ledger import LedgerAnswer, answer_ledger
+from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.needs import Need
 from gapwatch.answers.question import question_of
+from gapwatch.answers.sides import Sides
+from gapwatch.answers.subjects import policy_subject
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
@@ -43,13 +47,16 @@ def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
         name: str,
         asked: PolicyDropFilter | PolicyFilter,
         holder: KeyHolder,
-        answer: Callable[[Comparison], Any],
+        needs: Need,
+        answer: Callable[[Sides], Any],
     ) -> Response:
         if "\0" in name:
             raise NotFound("There is no policy with this name and version.")
+        question = question_of(asked, datetime.now(UTC))
         with database.reading() as connection:
-            question = question_of(asked, datetime.now(UTC))
-            return answered(answer(compare_policy(connection, holder.project_id, name, asked.version, question)))
+            subject = policy_subject(connection, holder.project_id, name, asked.version)
+            sides = load_sides(connection, holder.project_id, subject, question, needs)
+        return answered(answer(sides))
 
     # A policy may be called lab/grasp, so its name takes what is left of the path.
     @router.get(
@@ -64,7 +71,7 @@ def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
 
         The two sides may have been tried on different tasks: the ledger says how much of the drop that is.
         """
-        return about(name, query, holder, answer_drop)
+        return about(name, query, holder, drop.NEEDS, answer_drop)
 
     @router.get(
         "/policies/{name:path}/ledger",
@@ -77,6 +84,6 @@ def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
         Tasks that only one side has are off-support. Where the crude drop and the rate have opposite signs, a
         warning says so.
         """
-        return about(name, query, holder, answer_ledger)
+        return about(name, query, holder, ledger.NEEDS, answer_ledger)
 
     return router

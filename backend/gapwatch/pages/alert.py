@@ -9,9 +9,10 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers.comparison import compare_deployment
+from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
-from gapwatch.answers.trend import TrendAnswer, answer_trend
+from gapwatch.answers.subjects import deployment_subject
+from gapwatch.answers.trend import NEEDS, TrendAnswer, answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
@@ -66,14 +67,14 @@ class AlertHandlers:
         changed_at = _moment(found["evidence"].get("change_point", {}).get("at"))
         about = changed_at or found["opened_at"]
         since = about - timedelta(days=DAYS_SHOWN)
-        comparison = compare_deployment(
-            visit.transaction, visit.project_id, slug, Question(datetime.now(UTC), Window(since, None))
-        )
-        described = comparison.subject.described
+        subject = deployment_subject(visit.transaction, visit.project_id, slug)
+        question = Question(datetime.now(UTC), Window(since, None))
+        sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
+        described = subject.described
         events = []
         if described is not None:
             events = timeline.events_of(visit.transaction, visit.project_id, described.id, since, None)
-        answer = answer_trend(comparison)
+        answer = answer_trend(sides)
         page = AlertPage(
             alert=found,
             entry=alert_entry(visit, found),
@@ -119,9 +120,7 @@ class AlertHandlers:
         return RedirectResponse(visit.frame.links.to("alerts", str(alert_id)), 303)
 
     def _record(self, visit: Visit, slug: str, title: str) -> None:
-        described = compare_deployment(
-            visit.transaction, visit.project_id, slug, Question(datetime.now(UTC))
-        ).subject.described
+        described = deployment_subject(visit.transaction, visit.project_id, slug).described
         if described is not None:
             timeline.record_event(
                 visit.transaction,

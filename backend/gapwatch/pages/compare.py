@@ -8,9 +8,12 @@ from math import exp
 
 from pydantic import Field
 
-from gapwatch.answers.comparison import Comparison, compare_deployment, compare_policy
+from gapwatch.answers import drop, trend
 from gapwatch.answers.drop import DropAnswer, answer_drop
+from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
+from gapwatch.answers.sides import Sides
+from gapwatch.answers.subjects import Subject, deployment_subject, policy_subject
 from gapwatch.answers.trend import Step, answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import Name, StatisticsFilter
@@ -21,6 +24,7 @@ from gapwatch.statistics.estimates.drops import Side, rate_drop
 from gapwatch.statistics.estimates.sequential import EProcess, add_block
 from gapwatch.store.read import directory, fleet
 
+NEEDS = drop.NEEDS | trend.NEEDS
 MOST_SUBJECTS = 6
 # An e-value of 20 is reached by chance at most once in 20 comparisons, however often one looks.
 ENOUGH = 20.0
@@ -69,28 +73,24 @@ def show_compare(visit: Visit) -> View:
     names += [(name, "policy") for name in asked.filter.policy]
     question = question_of(asked.filter, datetime.now(UTC))
     problems = list(asked.problems)
-    looked: list[tuple[str, str, Comparison]] = []
+    compared: list[tuple[str, str, Sides]] = []
     for name, kind in dict.fromkeys(names[:MOST_SUBJECTS]):
         try:
-            if kind == "deployment":
-                found = compare_deployment(visit.transaction, visit.project_id, name, question)
-            else:
-                policy, _, version = name.rpartition("@")
-                found = compare_policy(visit.transaction, visit.project_id, policy, version, question)
-            looked.append((name, kind, found))
+            subject = _subject(visit, name, kind)
         except NotFound:
             problems.append(f"There is no {kind} {name}.")
+            continue
+        sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
+        compared.append((name, kind, sides))
     links = visit.frame.links
     subjects: list[Compared] = []
-    for name, kind, comparison in looked:
-        against = None if not subjects else _against(looked[0][2], comparison)
+    for name, kind, sides in compared:
+        against = None if not subjects else _against(compared[0][2], sides)
         about = " · ".join(
-            part
-            for part in (f"{comparison.subject.policy} {comparison.subject.version}", comparison.subject.task)
-            if part
+            part for part in (f"{sides.subject.policy} {sides.subject.version}", sides.subject.task) if part
         )
         href = links.to("deployments", name) if kind == "deployment" else None
-        subjects.append(Compared(name, kind, about, answer_drop(comparison), against, href))
+        subjects.append(Compared(name, kind, about, answer_drop(sides), against, href))
     versions = directory.policy_versions(visit.transaction, visit.project_id)
     page = ComparePage(
         subjects=subjects,
@@ -107,7 +107,14 @@ def show_compare(visit: Visit) -> View:
     return View("compare.html", page, 422 if problems else 200, figures, about=height(len(subjects)))
 
 
-def _against(first: Comparison, other: Comparison) -> Against:
+def _subject(visit: Visit, name: str, kind: str) -> Subject:
+    if kind == "deployment":
+        return deployment_subject(visit.transaction, visit.project_id, name)
+    policy, _, version = name.rpartition("@")
+    return policy_subject(visit.transaction, visit.project_id, policy, version)
+
+
+def _against(first: Sides, other: Sides) -> Against:
     mine, theirs = first.real, other.real
     # The drop from the other to the first, turned: positive when the other is better.
     found = rate_drop(Side(mine.successes, mine.n), Side(theirs.successes, theirs.n))
@@ -120,10 +127,10 @@ def _against(first: Comparison, other: Comparison) -> Against:
     return Against(-found.value, (-found.high, -found.low), e_value, word)
 
 
-def _by_day(comparison: Comparison) -> dict[date, tuple[int, int]]:
+def _by_day(sides: Sides) -> dict[date, tuple[int, int]]:
     """Successes and attempts of each day of the version that is compared."""
     days: dict[date, tuple[int, int]] = {}
-    steps: tuple[Step, ...] = answer_trend(comparison).steps
+    steps: tuple[Step, ...] = answer_trend(sides).steps
     for step in steps:
         if step.current and step.n:
             k, n = days.get(step.at.date(), (0, 0))

@@ -10,8 +10,10 @@ from typing import Any, Literal
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from gapwatch.answers.comparison import compare_deployment
+from gapwatch.answers import ledger
+from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.filters import EpisodeFilter, StatisticsFilter
 from gapwatch.pages.evidence import episodes_behind
 from gapwatch.pages.filtering import Applied, Asked, applied, read_filter
@@ -116,10 +118,11 @@ def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:
     wanted, links = asked.filter, visit.frame.links
     about = StatisticsFilter.model_validate({name: getattr(wanted, name) for name in SHARED})
     question = question_of(about, datetime.now(UTC))
-    comparison = compare_deployment(visit.transaction, visit.project_id, wanted.deployment or "", question)
-    behind = {one.id: one for one in episodes_behind(comparison, wanted.evidence or "", MOST_BEHIND)}
+    subject = deployment_subject(visit.transaction, visit.project_id, wanted.deployment or "")
+    sides = load_sides(visit.transaction, visit.project_id, subject, question, ledger.NEEDS)
+    behind = {one.id: one for one in episodes_behind(sides, wanted.evidence or "", MOST_BEHIND)}
     records = episodes.find_episodes(visit.transaction, visit.project_id, list(behind))
-    entries = [_entry(record, comparison.taxonomy, links, asked.given) for record in records]
+    entries = [_entry(record, sides.taxonomy, links, asked.given) for record in records]
     page = EpisodesPage(
         entries=[
             replace(entry, weight=behind[entry.id].weight, why=list(behind[entry.id].evidence))

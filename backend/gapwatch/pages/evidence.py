@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from gapwatch.answers.comparison import Comparison, compare_deployment
-from gapwatch.answers.comparison_side import Half
+from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.failure_weights import (
     Behind,
     Evidence,
     usual_of,
     weigh_sides,
 )
+from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.needs import Need
 from gapwatch.answers.question import Question
+from gapwatch.answers.sides import Sides
 from gapwatch.answers.slices import suspects_of
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.levels import MISSING, level_of
 from gapwatch.pages.words import count
 from gapwatch.statistics.causes.attribution import (
@@ -31,6 +34,8 @@ from gapwatch.statistics.estimates import sketches
 from gapwatch.store.people.access import Transaction
 from gapwatch.store.read import directory
 from gapwatch.taxonomy import Taxonomy
+
+NEEDS = Need.CELLS | Need.CONTRACTS | Need.FAILURE_COUNTS | Need.SIGNALS
 
 
 @dataclass(frozen=True)
@@ -70,23 +75,24 @@ def held_against(transaction: Transaction, project_id: int, record: dict[str, An
     if slug is None or directory.find_deployment(transaction, project_id, slug) is None:
         options = directory.project_options(transaction, project_id)
         return _held(record, Evidence(Taxonomy(options.get("taxonomy")), {}, ()), None)
-    comparison = compare_deployment(transaction, project_id, slug, Question(datetime.now(UTC)))
-    return _held(record, evidence_of(comparison), comparison)
+    subject = deployment_subject(transaction, project_id, slug)
+    sides = load_sides(transaction, project_id, subject, Question(datetime.now(UTC)), NEEDS)
+    return _held(record, evidence_of(sides), sides)
 
 
-def evidence_of(comparison: Comparison) -> Evidence:
-    sim, real, differing = comparison.sim, comparison.real, comparison.contract.differing
-    return Evidence(comparison.taxonomy, usual_of(sim, real, differing), suspects_of(comparison), differing)
+def evidence_of(sides: Sides) -> Evidence:
+    sim, real, differing = sides.sim, sides.real, sides.contract.differing
+    return Evidence(sides.taxonomy, usual_of(sim, real, differing), suspects_of(sides), differing)
 
 
-def episodes_behind(comparison: Comparison, category: str, most: int) -> tuple[Behind, ...]:
+def episodes_behind(sides: Sides, category: str, most: int) -> tuple[Behind, ...]:
     """The real failures that carry weight of a category, heaviest first."""
-    evidence = evidence_of(comparison)
-    _, in_real, _ = weigh_sides(comparison.sim, comparison.real, evidence)
+    evidence = evidence_of(sides)
+    _, in_real, _ = weigh_sides(sides.sim, sides.real, evidence)
     return in_real.behind(category, evidence, most)
 
 
-def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | None) -> Held:
+def _held(record: dict[str, Any], evidence: Evidence, sides: Sides | None) -> Held:
     failure = record.get("failure", {})
     conditions = record.get("conditions", {})
     suspected = {name for name, _ in evidence.suspects}
@@ -102,8 +108,8 @@ def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | N
         SignalRank(
             name,
             value,
-            None if comparison is None else _rank(comparison.sim, name, value),
-            None if comparison is None else _rank(comparison.real, name, value),
+            None if sides is None else _rank(sides.sim, name, value),
+            None if sides is None else _rank(sides.real, name, value),
             evidence.taxonomy.categories_of("signals", name),
         )
         for name, value in record.get("signals", {}).items()
@@ -111,9 +117,7 @@ def _held(record: dict[str, Any], evidence: Evidence, comparison: Comparison | N
     # The strangest first: the farther from the middle of sim.
     signals.sort(key=lambda one: -abs((0.5 if one.sim is None else one.sim) - 0.5))
     found = attribute(said, evidence.taxonomy, evidence.usual, evidence.suspects) if failed else None
-    return Held(
-        found, signals, _words(comparison), _alike(said, comparison) if failed else None, evidence.differing
-    )
+    return Held(found, signals, _words(sides), _alike(said, sides) if failed else None, evidence.differing)
 
 
 def _contract(record: dict[str, Any], evidence: Evidence) -> dict[str, float]:
@@ -129,33 +133,33 @@ def in_words(sentence: str, differing: int) -> str:
     return f"the contract differs in {differing} {'field' if differing == 1 else 'fields'}"
 
 
-def _alike(said: FailedEpisode, comparison: Comparison | None) -> Alike | None:
-    if comparison is None or not (said.phase or said.labels):
+def _alike(said: FailedEpisode, sides: Sides | None) -> Alike | None:
+    if sides is None or not (said.phase or said.labels):
         return None
 
-    def failures(half: Half) -> int:
+    def failures(half: ComparisonSide) -> int:
         return sum(
             one.failures
             for one in half.failure_counts
             if one.signature.phase == said.phase and set(one.signature.labels) == set(said.labels)
         )
 
-    return Alike(failures(comparison.real), comparison.real.n, failures(comparison.sim), comparison.sim.n)
+    return Alike(failures(sides.real), sides.real.n, failures(sides.sim), sides.sim.n)
 
 
-def _rank(half: Half, name: str, value: float) -> float | None:
+def _rank(half: ComparisonSide, name: str, value: float) -> float | None:
     rollups = half.signals.get(name, {})
     if not rollups:
         return None
     return sketches.cdf(sketches.merge([rollup.sketch for rollup in rollups.values()]), value)
 
 
-def _words(comparison: Comparison | None) -> str | None:
-    if comparison is None or not comparison.sim.n:
+def _words(sides: Sides | None) -> str | None:
+    if sides is None or not sides.sim.n:
         return None
-    base = comparison.baseline
+    base = sides.baseline
     name = "" if base is None else f" of {base.simulator} {base.version}"
     return (
-        f"Rank among {count(comparison.sim.n)} sim episodes{name} and {count(comparison.real.n)} real ones "
-        f"of {comparison.subject.deployment}."
+        f"Rank among {count(sides.sim.n)} sim episodes{name} and {count(sides.real.n)} real ones "
+        f"of {sides.subject.deployment}."
     )

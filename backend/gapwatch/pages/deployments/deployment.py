@@ -6,15 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers.comparison import Comparison, compare_deployment
+from gapwatch.answers import contract, drop, failures, ledger, onset, signals, slices, trend
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
 from gapwatch.answers.failures import answer_failures
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger
+from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.needs import Need
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import question_of
+from gapwatch.answers.sides import Sides
 from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
@@ -39,6 +43,19 @@ from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")
+# Sessions for both sides of success, cells for what the filters offer.
+NEEDS = (
+    contract.NEEDS
+    | drop.NEEDS
+    | failures.NEEDS
+    | ledger.NEEDS
+    | onset.NEEDS
+    | signals.NEEDS
+    | slices.NEEDS
+    | trend.NEEDS
+    | Need.SESSIONS
+    | Need.CELLS
+)
 
 
 class DeploymentHandlers:
@@ -65,8 +82,7 @@ class DeploymentHandlers:
 
     def record(self, visit: Visit) -> Response:
         """An event: a release, a calibration, a mitigation."""
-        comparison = _compare(visit, DropFilter.model_validate({}))
-        described = comparison.subject.described
+        described = deployment_subject(visit.transaction, visit.project_id, _slug(visit)).described
         kind, title = visit.form.one("kind"), visit.form.line("title", LONGEST_TITLE)
         try:
             at = parse_time(visit.form.line("at") or "0h", datetime.now(UTC))
@@ -81,15 +97,19 @@ class DeploymentHandlers:
 
     def _look(self, visit: Visit) -> tuple[DeploymentPage, Figures]:
         asked = read_filter(visit.request, DropFilter)
-        comparison = _compare(visit, asked.filter)
-        described = comparison.subject.described
+        question = question_of(asked.filter, datetime.now(UTC))
+        subject = deployment_subject(visit.transaction, visit.project_id, _slug(visit))
+        sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
+        described = subject.described
         assert described is not None  # noqa: S101 - a deployment's subject is described
-        slices, trend, ledger = answer_slices(comparison), answer_trend(comparison), answer_ledger(comparison)
-        drop = answer_drop(comparison)
-        window = comparison.question.window
+        # What only the JSON twin shows is not computed for the page.
+        in_full = visit.request.query_params.get("format") == "json"
+        slices = answer_slices(sides, level_pairs=in_full)
+        ledger = answer_ledger(sides, condition_shares=in_full)
+        trend, drop = answer_trend(sides), answer_drop(sides)
         # Shown from where the line begins: older events explain nothing that is seen.
-        first = window.since or min((step.at for step in trend.steps), default=described.described_at)
-        events = comparison.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
+        first = question.window.since or min((step.at for step in trend.steps), default=described.described_at)
+        events = sides.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
         page = DeploymentPage(
             slug=described.slug,
             policy=described.policy,
@@ -99,21 +119,21 @@ class DeploymentHandlers:
             stage=described.stage,
             newest=described.last_episode_at,
             drop=drop,
-            sim=side_value(comparison.sim, comparison.real),
-            real=side_value(comparison.real, comparison.sim),
+            sim=side_value(sides.sim, sides.real),
+            real=side_value(sides.real, sides.sim),
             lead=_lead(drop, ledger),
             ledger=ledger,
             slices=slices,
-            signals=answer_signals(comparison),
-            failures=answer_failures(comparison),
+            signals=answer_signals(sides),
+            failures=answer_failures(sides),
             trend=trend,
-            contract=answer_contract(comparison),
-            onset=answer_onset(comparison),
+            contract=answer_contract(sides),
+            onset=answer_onset(sides),
             events=events,
             mitigations=measured(events, trend.steps),
             suggestions=suggestions(ledger),
             alerts=open_alerts(visit, described.slug),
-            choices=_choices(comparison, slices, asked.given),
+            choices=_choices(sides, slices, asked.given),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             problems=asked.problems,
@@ -121,13 +141,11 @@ class DeploymentHandlers:
         return page, draw(page, visit.frame.links)
 
 
-def _compare(visit: Visit, asked: DropFilter) -> Comparison:
+def _slug(visit: Visit) -> str:
     slug = visit.path("slug")
     if "\0" in slug:
         raise NotFound("There is no deployment with this name.")
-    question = question_of(asked, datetime.now(UTC))
-    brief = visit.request.query_params.get("format") != "json"
-    return compare_deployment(visit.transaction, visit.project_id, slug, question, whole=True, brief=brief)
+    return slug
 
 
 def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
@@ -138,17 +156,19 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     return first if first is not None and first.contribution > 0 else None
 
 
-def _choices(comparison: Comparison, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
-    cells = [count.cell for count in comparison.real.cells]
+def _choices(sides: Sides, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
+    cells = [count.cell for count in sides.real.cells]
     named = {
         "robot": {cell.robot for cell in cells if cell.robot} | set(given.get("robot", [])),
         "site": {cell.site for cell in cells if cell.site} | set(given.get("site", [])),
     }
-    baseline = comparison.baseline
+    baseline = sides.baseline
     simulators = [] if baseline is None else [(baseline.simulator, baseline.version)]
     simulators += [] if baseline is None else [(one.simulator, one.version) for one in baseline.alternatives]
     return Choices(
-        metrics=list(dict.fromkeys([*ALWAYS_METRICS, *comparison.around.metrics, *given.get("metric", [])])),
+        metrics=list(
+            dict.fromkeys([*ALWAYS_METRICS, *sides.subject.surroundings.metrics, *given.get("metric", [])])
+        ),
         simulators=[f"{name}@{version}" for name, version in simulators],
         robots=sorted(named["robot"]),
         sites=sorted(named["site"]),

@@ -2,6 +2,7 @@
 
 from gapwatch.store.read.bucket_counts import (
     BucketCount,
+    Tier,
     bucket_counts,
     each_day_counts,
 )
@@ -40,6 +41,7 @@ from gapwatch.store.read.selection import (
     CellFilter,
     Domain,
     Scope,
+    Selection,
     Window,
 )
 from gapwatch.store.read.session_counts import SessionCount, each_session_counts, session_counts
@@ -61,8 +63,10 @@ __all__ = [
     "Outcome",
     "PairRow",
     "Scope",
+    "Selection",
     "SessionCount",
     "Signature",
+    "Tier",
     "Total",
     "ValueRollup",
     "Values",

@@ -1,0 +1,15 @@
+"""The drop at each level of each condition, for the answer that lists them and the ledger that suspects some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gapwatch.statistics.causes.slices import Counts, Slice, slice_drops
+
+MOST_SLICES = 200
+
+
+def level_drops(counts: Mapping[tuple[str, str], Counts]) -> list[Slice]:
+    """Return the most tried levels, where there are more than can be read: three episodes settle nothing."""
+    most = sorted(counts, key=lambda key: (-counts[key][3], -counts[key][1], key))[:MOST_SLICES]
+    return slice_drops({key: counts[key] for key in most})

@@ -1,0 +1,348 @@
+"""Loading both sides of a comparison: the queries that the needs call for, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from gapwatch.answers.answer import Baseline, SimulatorCount, Span
+from gapwatch.answers.baselines import Choice, choose, on_sim
+from gapwatch.answers.comparison_side import (
+    MOST_SESSIONS,
+    ComparisonSide,
+    SideData,
+    Values,
+    outcomes_of,
+)
+from gapwatch.answers.needs import Need, resolve
+from gapwatch.answers.question import Question, trend_tier, trend_window
+from gapwatch.answers.sides import SharedData, Sides
+from gapwatch.answers.subjects import Subject
+from gapwatch.answers.tallies import ALL_TIME, Tally, matching
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory
+from gapwatch.store.read import sides as store
+from gapwatch.store.read.sides import (
+    BucketCount,
+    CellCount,
+    CellFilter,
+    ContractCount,
+    FailedRows,
+    FailedSelection,
+    FailureCount,
+    Kind,
+    PairRow,
+    Scope,
+    SessionCount,
+    Window,
+    WindowEdges,
+)
+
+T = TypeVar("T")
+# Of sim and of real; None where it was not needed.
+Both = tuple[T | None, T | None]
+
+# Of more failures, signals are those of a sample; what was said of them is known of all.
+MOST_FAILED = {"real": 1000, "sim": 500}
+# With a filter, metrics and signals come from the newest episodes that match it.
+MOST_SAMPLED = 2000
+MOST_PAIRS = 5000
+NO_FAILURES = FailedRows((), (), {}, {})
+NO_SIMULATOR = Scope("sim", (), None, ())
+
+
+def load_sides(
+    connection: Connection, project_id: int, subject: Subject, question: Question, needs: Need
+) -> Sides:
+    """Read what the needs call for. Afterwards the connection is not touched again."""
+    return _Loader(connection, project_id, subject, question, resolve(needs, question)).load()
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A side of which only the outcomes are known, and the counts that they were added up from."""
+
+    side: ComparisonSide
+    counts: Sequence[Tally]
+
+
+@dataclass(frozen=True)
+class _Days:
+    """`sim` is None where nobody needs it."""
+
+    real: Sequence[BucketCount]
+    sim: Sequence[BucketCount] | None = None
+
+
+class _Loader:
+    def __init__(
+        self, connection: Connection, project_id: int, subject: Subject, question: Question, needs: Need
+    ) -> None:
+        self._connection, self._project_id = connection, project_id
+        self._subject, self._question, self._needs = subject, question, needs
+        self._edges = WindowEdges(connection, project_id)
+
+    def load(self) -> Sides:
+        sim_counted, real_counted, baseline = self._choose_baseline()
+        sim, real = sim_counted.side, real_counted.side
+        sessions, contracts, failure_counts = self._load_counts(sim, real)
+        days = self._load_days(sim, real)
+        parts = zip(
+            (self._cells_of(sim_counted), self._cells_of(real_counted)),
+            sessions,
+            contracts,
+            failure_counts,
+            self._load_failed(sim, real, days),
+            self._load_values(sim, real, Need.METRICS, "metric"),
+            self._load_values(sim, real, Need.SIGNALS, "signal"),
+            strict=True,
+        )
+        of_sim, of_real = (SideData(*part) for part in parts)
+        shared = SharedData(
+            None if days is None else days.real,
+            self._load_trend(days),
+            self._load_pairs(sim, real),
+            self._load_tasks(),
+        )
+        return Sides(
+            self._subject,
+            self._question,
+            replace(sim, data=of_sim),
+            replace(real, data=of_real),
+            baseline,
+            shared,
+        )
+
+    # Outcomes and the baseline
+
+    def _choose_baseline(self) -> tuple[_Counted, _Counted, Baseline | None]:
+        """Count real in the window, sim over all time and sim in the window, and choose the simulator.
+
+        Over all time, because the choice must not depend on the window that is looked at.
+        """
+        window, wanted = self._question.window, self._question.wanted
+        sim_scope = self._subject.sim_scope
+        selections = [(self._subject.real_scope, window), (sim_scope, ALL_TIME)]
+        if window != ALL_TIME:
+            selections.append((sim_scope, window))
+        counts: Sequence[Sequence[Tally]]
+        if Need.CELLS in self._needs or not wanted.is_open:
+            counts = store.each_cell_counts(self._connection, self._project_id, selections)
+        else:
+            counts = store.each_totals(self._connection, self._project_id, selections, self._edges)
+        in_real, in_sim = counts[0], counts[1]
+        in_sim_window = counts[2] if window != ALL_TIME else ()
+        real = _counted(self._subject.real_scope, window, wanted, in_real)
+        sizes: dict[int, int] = {}
+        for count in in_sim:
+            sizes[count.source_id] = sizes.get(count.source_id, 0) + count.successes + count.failures
+        choice = choose(
+            sizes,
+            self._subject.surroundings.simulators,
+            self._question.simulators,
+            self._subject.pinned_simulator_id,
+        )
+        if choice is None:
+            return _counted(NO_SIMULATOR, ALL_TIME, wanted, ()), real, None
+        sim = self._count_baseline(choice, in_sim, in_sim_window)
+        return sim, real, self._describe_baseline(choice, sizes, sim.side)
+
+    def _count_baseline(self, choice: Choice, all_time: Sequence[Tally], in_window: Sequence[Tally]) -> _Counted:
+        """Count the chosen simulator's episodes in the window, or all of them where the window has none."""
+        window = self._question.window
+        counts = [count for count in in_window if count.source_id == choice.simulator_id]
+        if not outcomes_of(counts).n:
+            window = ALL_TIME
+            counts = [count for count in all_time if count.source_id == choice.simulator_id]
+        scope = replace(self._subject.sim_scope, source_ids=(choice.simulator_id,))
+        wanted = on_sim(self._question.wanted, (count.cell for count in counts if count.cell is not None))
+        return _counted(scope, window, wanted, counts)
+
+    def _describe_baseline(self, choice: Choice, sizes: dict[int, int], sim: ComparisonSide) -> Baseline:
+        simulators = self._subject.surroundings.simulators
+        others = sorted((-n, simulator_id) for simulator_id, n in sizes.items() if n)
+        return Baseline(
+            *simulators[choice.simulator_id],
+            choice.why,
+            sim.n,
+            None if sim.window == ALL_TIME else Span(sim.window.since, sim.window.until),
+            tuple(
+                SimulatorCount(*simulators[simulator_id], -minus_n)
+                for minus_n, simulator_id in others
+                if simulator_id != choice.simulator_id
+            ),
+        )
+
+    def _cells_of(self, counted: _Counted) -> Sequence[CellCount] | None:
+        if Need.CELLS not in self._needs:
+            return None
+        return [count for count in matching(counted.counts, counted.side.filter) if isinstance(count, CellCount)]
+
+    # Counts beside the outcomes
+
+    def _load_counts(
+        self, sim: ComparisonSide, real: ComparisonSide
+    ) -> tuple[Both[Sequence[SessionCount]], Both[Sequence[ContractCount]], Both[Sequence[FailureCount]]]:
+        """Load sessions, contracts and failures; unfiltered, and where all three are needed, in one query."""
+        all_three = Need.SESSIONS | Need.CONTRACTS | Need.FAILURE_COUNTS
+        if all_three in self._needs and self._question.wanted.is_open:
+            return self._load_combined_counts(sim, real)
+        return (
+            self._load(Need.SESSIONS, sim, real, lambda side: side.n, self._read_sessions, []),
+            self._load(Need.CONTRACTS, sim, real, lambda side: side.n_unfiltered, self._read_contracts, []),
+            self._load(Need.FAILURE_COUNTS, sim, real, lambda side: side.failures, self._read_failure_counts, []),
+        )
+
+    def _load_combined_counts(
+        self, sim: ComparisonSide, real: ComparisonSide
+    ) -> tuple[Both[Sequence[SessionCount]], Both[Sequence[ContractCount]], Both[Sequence[FailureCount]]]:
+        asked = [side for side in (sim, real) if side.n_unfiltered]
+        selections = [(side.scope, side.window) for side in asked]
+        counts = store.combined_counts(self._connection, self._project_id, selections, MOST_SESSIONS, self._edges)
+        return (
+            _spread(counts.sessions, asked, sim, real, []),
+            _spread(counts.contracts, asked, sim, real, []),
+            _spread(counts.failures, asked, sim, real, []),
+        )
+
+    def _read_sessions(self, sides: Sequence[ComparisonSide]) -> list[list[SessionCount]]:
+        selections = [(side.scope, side.window, side.filter) for side in sides]
+        return store.each_session_counts(
+            self._connection, self._project_id, selections, MOST_SESSIONS, self._edges
+        )
+
+    def _read_contracts(self, sides: Sequence[ComparisonSide]) -> list[list[ContractCount]]:
+        selections = [(side.scope, side.window) for side in sides]
+        return store.each_contract_counts(self._connection, self._project_id, selections, self._edges)
+
+    def _read_failure_counts(self, sides: Sequence[ComparisonSide]) -> list[list[FailureCount]]:
+        selections = [(side.scope, side.window) for side in sides]
+        counts = store.each_failure_counts(self._connection, self._project_id, selections, self._edges)
+        return [
+            [count for count in failures if side.filter.matches(count.cell)]
+            for side, failures in zip(sides, counts, strict=True)
+        ]
+
+    # Over time
+
+    def _load_days(self, sim: ComparisonSide, real: ComparisonSide) -> _Days | None:
+        """Load the real days of all versions, because a release explains much.
+
+        Sim's days come with them where failed episodes are sampled by day.
+        """
+        if Need.DAYS not in self._needs:
+            return None
+        if not real.filter.is_open:
+            return _Days(self._read_filtered_buckets("day", real.window))
+        selections = [(self._subject.all_versions_scope, real.window)]
+        if Need.FAILED_EPISODES in self._needs and sim.n:
+            selections.append((sim.scope, sim.window))
+        return _Days(*store.each_day_counts(self._connection, self._project_id, selections))
+
+    def _load_trend(self, days: _Days | None) -> Sequence[BucketCount] | None:
+        if Need.TREND not in self._needs:
+            return None
+        tier, window = trend_tier(self._question), trend_window(self._question)
+        if tier == "day" and days is not None:
+            return days.real
+        if not self._question.wanted.is_open:
+            return self._read_filtered_buckets(tier, window)
+        scope = self._subject.all_versions_scope
+        return store.bucket_counts(self._connection, self._project_id, scope, window, tier)
+
+    def _read_filtered_buckets(self, tier: store.Tier, window: Window) -> list[BucketCount]:
+        scope, wanted = self._subject.all_versions_scope, self._question.wanted
+        buckets = store.bucket_counts(self._connection, self._project_id, scope, window, tier, by_cell=True)
+        return [bucket for bucket in buckets if bucket.cell is not None and wanted.matches(bucket.cell)]
+
+    # Single episodes and values
+
+    def _load_failed(self, sim: ComparisonSide, real: ComparisonSide, days: _Days | None) -> Both[FailedRows]:
+        by_day = {"sim": None if days is None else days.sim, "real": None if days is None else days.real}
+
+        def read(sides: Sequence[ComparisonSide]) -> list[FailedRows]:
+            selections = [_failed_selection(side, by_day[side.scope.domain]) for side in sides]
+            return store.each_failed_episodes(self._connection, self._project_id, selections)
+
+        return self._load(Need.FAILED_EPISODES, sim, real, lambda side: side.failures, read, NO_FAILURES)
+
+    def _load_values(self, sim: ComparisonSide, real: ComparisonSide, need: Need, kind: Kind) -> Both[Values]:
+        """Load values from the rollups; with a filter from the newest episodes that match it."""
+
+        def read(sides: Sequence[ComparisonSide]) -> list[Values]:
+            unfiltered = [side for side in sides if side.filter.is_open]
+            selections = [(side.scope, side.window) for side in unfiltered]
+            rollups = iter(
+                store.each_value_rollups(self._connection, self._project_id, selections, kind, self._edges)
+                if selections
+                else []
+            )
+            return [next(rollups) if side.filter.is_open else self._sample_values(side, kind) for side in sides]
+
+        return self._load(need, sim, real, lambda side: side.n, read, {})
+
+    def _sample_values(self, side: ComparisonSide, kind: Kind) -> Values:
+        return store.sampled_values(
+            self._connection, self._project_id, side.scope, side.window, kind, side.filter, MOST_SAMPLED
+        )
+
+    def _load_pairs(self, sim: ComparisonSide, real: ComparisonSide) -> Sequence[PairRow] | None:
+        if Need.PAIRS not in self._needs:
+            return None
+        if not sim.n or not real.n:
+            return []
+        return store.paired_episodes(
+            self._connection,
+            self._project_id,
+            real.scope,
+            sim.scope,
+            self._question.window,
+            self._question.wanted,
+            MOST_PAIRS,
+        )
+
+    def _load_tasks(self) -> dict[int, str] | None:
+        if Need.TASKS not in self._needs or self._subject.task_ids is not None:
+            return None
+        return directory.tasks(self._connection, self._project_id)
+
+    def _load(
+        self,
+        need: Need,
+        sim: ComparisonSide,
+        real: ComparisonSide,
+        has: Callable[[ComparisonSide], int],
+        read: Callable[[Sequence[ComparisonSide]], Sequence[T]],
+        nothing: T,
+    ) -> Both[T]:
+        """Read both sides in one query, if they are needed; a side that has none of it is not asked for."""
+        if need not in self._needs:
+            return None, None
+        asked = [side for side in (sim, real) if has(side)]
+        return _spread(read(asked) if asked else [], asked, sim, real, nothing)
+
+
+def _counted(scope: Scope, window: Window, wanted: CellFilter, counts: Sequence[Tally]) -> _Counted:
+    outcomes = outcomes_of(matching(counts, wanted))
+    return _Counted(ComparisonSide(scope, window, wanted, outcomes, outcomes_of(counts).n), counts)
+
+
+def _failed_selection(side: ComparisonSide, days: Sequence[BucketCount] | None) -> FailedSelection:
+    by_day = None
+    if days is not None and side.filter.is_open:
+        by_day = store.failures_by_day(day for day in days if day.policy_id in side.scope.policy_ids)
+    most = MOST_FAILED[side.scope.domain]
+    return FailedSelection(side.scope, side.window, side.filter, most, side.failures, by_day)
+
+
+def _spread(
+    values: Sequence[T],
+    asked: Sequence[ComparisonSide],
+    sim: ComparisonSide,
+    real: ComparisonSide,
+    nothing: T,
+) -> tuple[T, T]:
+    """Return the values of both sides, where only some were asked for."""
+    of_side = {side.scope.domain: value for side, value in zip(asked, values, strict=True)}
+    return of_side.get(sim.scope.domain, nothing), of_side.get(real.scope.domain, nothing)

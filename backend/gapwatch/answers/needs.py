@@ -1,0 +1,57 @@
+"""What the two sides of a comparison can be asked for. An answer declares its needs; a page loads their union."""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+from typing import TypeVar
+
+from gapwatch.answers.question import Question, trend_tier
+
+T = TypeVar("T")
+
+
+class Need(Flag):
+    """How many episodes succeeded and failed is always loaded."""
+
+    CELLS = auto()
+    """Outcomes by robot, site, stage and conditions."""
+    SESSIONS = auto()
+    CONTRACTS = auto()
+    FAILURE_COUNTS = auto()
+    """Failures by cell and by what was said of them."""
+    FAILED_EPISODES = auto()
+    """Single failures with their signals; a sample where there are many."""
+    METRICS = auto()
+    SIGNALS = auto()
+    PAIRS = auto()
+    DAYS = auto()
+    """The real side by day, over all versions of the policy."""
+    TASKS = auto()
+    """The names of tasks, where the subject is not about one task."""
+    DROP = auto()
+    """What the drop of the metric in question is computed from."""
+    TREND = auto()
+    """The real side by hour, day or month, as the question asks, and the days in which a change is looked for."""
+
+
+_DROP_NEEDS = {"success": Need.SESSIONS | Need.PAIRS, "reward": Need.METRICS | Need.PAIRS}
+
+
+def resolve(needs: Need, question: Question) -> Need:
+    """Add what DROP and TREND come down to for the question."""
+    if Need.DROP in needs:
+        needs |= _DROP_NEEDS.get(question.metric, Need.METRICS)
+    if Need.TREND in needs and trend_tier(question) != "hour":
+        needs |= Need.DAYS
+    return needs
+
+
+class NotLoaded(RuntimeError):
+    def __init__(self, need: Need) -> None:
+        super().__init__(f"Need.{need.name} was not loaded: the NEEDS passed to load_sides lack it.")
+
+
+def loaded(value: T | None, need: Need) -> T:
+    if value is None:
+        raise NotLoaded(need)
+    return value

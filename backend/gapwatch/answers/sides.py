@@ -1,0 +1,193 @@
+"""Sim beside real, loaded: everything that answers read, and what several of them derive from it alike.
+
+`load_sides` makes it. Nothing here touches a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from gapwatch.answers.answer import Baseline, Caution, Span
+from gapwatch.answers.cell_table import CellTable
+from gapwatch.answers.comparison_side import ComparisonSide
+from gapwatch.answers.contract_pairs import ContractPair, pair_contracts
+from gapwatch.answers.level_drops import level_drops
+from gapwatch.answers.needs import Need, loaded
+from gapwatch.answers.onset_search import DatedOnset, search_onset
+from gapwatch.answers.question import Question
+from gapwatch.answers.strata import level_counts
+from gapwatch.answers.subjects import Subject
+from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.statistics.causes.slices import Counts, Slice
+from gapwatch.store.read.directory import DatedEvent
+from gapwatch.store.read.sides import BucketCount, CellFilter, PairRow
+from gapwatch.taxonomy import Taxonomy
+
+# What `answer_fields` reads: the contracts, because sides that differ in them carry a warning.
+ANSWER_FIELDS = Need.CONTRACTS
+
+
+@dataclass(frozen=True)
+class SharedData:
+    """What was loaded of both sides together; None where no need called for it."""
+
+    days: Sequence[BucketCount] | None = None
+    trend: Sequence[BucketCount] | None = None
+    pairs: Sequence[PairRow] | None = None
+    tasks: Mapping[int, str] | None = None
+
+
+@dataclass(frozen=True)
+class Sides:
+    """`baseline` is None where no simulator has episodes, or the named one has none."""
+
+    subject: Subject
+    question: Question
+    sim: ComparisonSide
+    real: ComparisonSide
+    baseline: Baseline | None
+    data: SharedData
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.subject.surroundings.options
+
+    @property
+    def versions(self) -> Mapping[int, str]:
+        """Of the policy, oldest first."""
+        return self.subject.surroundings.versions
+
+    @property
+    def pooled(self) -> Mapping[str, int]:
+        """Conditions that are not counted apart, and how many levels they had."""
+        return self.subject.surroundings.pooled
+
+    @property
+    def events(self) -> tuple[DatedEvent, ...]:
+        """What happened in the window, oldest first: here, or to the whole project."""
+        return self.events_since(self.question.window.since)
+
+    def events_since(self, since: datetime | None) -> tuple[DatedEvent, ...]:
+        until = self.question.window.until
+        return tuple(
+            event
+            for event in self.subject.surroundings.events
+            if (since is None or event.at >= since) and (until is None or event.at < until)
+        )
+
+    @cached_property
+    def taxonomy(self) -> Taxonomy:
+        return Taxonomy(self.options.get("taxonomy"))
+
+    @property
+    def days(self) -> Sequence[BucketCount]:
+        """The real episodes by day, version, robot and site; with a filter by cell."""
+        return loaded(self.data.days, Need.DAYS)
+
+    @property
+    def trend(self) -> Sequence[BucketCount]:
+        """The real episodes in the steps of the trend."""
+        return loaded(self.data.trend, Need.TREND)
+
+    @property
+    def pairs(self) -> Sequence[PairRow]:
+        """The pairs both of whose episodes match; none where a side is empty."""
+        return loaded(self.data.pairs, Need.PAIRS)
+
+    @property
+    def tasks(self) -> Mapping[int, str]:
+        return loaded(self.data.tasks, Need.TASKS)
+
+    @cached_property
+    def table(self) -> CellTable:
+        return CellTable(self.sim.cells, self.real.cells)
+
+    @cached_property
+    def level_counts(self) -> dict[tuple[str, str], Counts]:
+        return level_counts(self.table)
+
+    @cached_property
+    def level_drops(self) -> list[Slice]:
+        return level_drops(self.level_counts)
+
+    @cached_property
+    def onset(self) -> DatedOnset:
+        return search_onset(self.days, self.versions, self.sim.outcomes, self.events)
+
+    @cached_property
+    def contract(self) -> ContractPair:
+        return pair_contracts(self.sim.contracts, self.real.contracts)
+
+    @cached_property
+    def warnings(self) -> tuple[Caution, ...]:
+        """The contract first: sides that do not mean the same by an action need no statistics."""
+        warnings = list(self.contract.cautions())
+        has_window = self.question.window != ALL_TIME
+        if has_window and self.baseline is not None and self.sim.window == ALL_TIME:
+            warnings.append(
+                Caution("whole-baseline", "No sim episode lies in this window: the whole baseline is used.")
+            )
+        dropped = _dropped_filters(self.question.wanted, self.sim.filter)
+        if dropped and self.sim.n:
+            words = " or ".join(dropped)
+            message = f"The sim episodes name no {words}: that filter acts on the real side only."
+            warnings.append(Caution("filter-not-on-sim", message))
+        return tuple(warnings)
+
+    @cached_property
+    def reason(self) -> str | None:
+        """Why the sides cannot be compared, or None."""
+        pooled = [name for name in self.question.wanted.conditions if name in self.pooled]
+        if pooled:
+            return (
+                f"{pooled[0]} has more than {self.pooled[pooled[0]]} levels, so its levels are not counted apart; "
+                "list the episodes instead, or send the condition in fewer levels."
+            )
+        who = f"{self.subject.policy} {self.subject.version}"
+        on = "" if self.subject.task is None else f" on {self.subject.task}"
+        if not self.sim.n:
+            if self.question.simulators and self.baseline is None:
+                return f"No sim episodes of {who}{on} from the simulator that was named."
+            if self.sim.n_unfiltered:
+                return "The filter leaves no sim episodes."
+            return f"No sim episodes of {who}{on}."
+        if not self.real.n:
+            if self.real.n_unfiltered:
+                return "The filter leaves no real episodes."
+            return f"No real episodes of {who}{on} in this window."
+        return None
+
+
+def answer_fields(sides: Sides, reason: str | None = None) -> dict[str, Any]:
+    """Return the fields that every answer carries."""
+    question, subject = sides.question, sides.subject
+    return {
+        "deployment": subject.deployment,
+        "policy": subject.policy,
+        "version": subject.version,
+        "task": subject.task,
+        "window": Span(question.window.since, question.window.until),
+        "filter": question.given,
+        "baseline": sides.baseline,
+        "n_sim": sides.sim.n,
+        "n_real": sides.real.n,
+        "warnings": sides.warnings,
+        "reason": sides.reason or reason,
+    }
+
+
+def _dropped_filters(asked: CellFilter, kept: CellFilter) -> list[str]:
+    """Return the words of a filter that do not act on sim."""
+    return [
+        word
+        for word, before, after in (
+            ("robot", asked.robots, kept.robots),
+            ("site", asked.sites, kept.sites),
+            ("stage", asked.stages, kept.stages),
+        )
+        if before != after
+    ]

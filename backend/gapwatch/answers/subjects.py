@@ -1,0 +1,90 @@
+"""What a comparison is about: a deployment, or a policy version over all its tasks and deployments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.errors import NotFound
+from gapwatch.store.core.database import Connection
+from gapwatch.store.read import directory, sides
+from gapwatch.store.read.directory import Deployment, Surroundings
+from gapwatch.store.read.sides import Scope
+
+
+@dataclass(frozen=True)
+class Subject:
+    """`described`: what the newest episode says of a deployment; None for a policy."""
+
+    surroundings: Surroundings
+    policy_id: int
+    policy: str
+    version: str
+    task_ids: tuple[int, ...] | None = None
+    task: str | None = None
+    deployment_id: int | None = None
+    deployment: str | None = None
+    pinned_simulator_id: int | None = None
+    described: Deployment | None = None
+
+    @property
+    def sim_scope(self) -> Scope:
+        """The episodes of every simulator."""
+        return Scope("sim", (self.policy_id,), self.task_ids)
+
+    @property
+    def real_scope(self) -> Scope:
+        sources = None if self.deployment_id is None else (self.deployment_id,)
+        return Scope("real", (self.policy_id,), self.task_ids, sources)
+
+    @property
+    def all_versions_scope(self) -> Scope:
+        """The real episodes of every version of the policy."""
+        return replace(self.real_scope, policy_ids=tuple(self.surroundings.versions))
+
+
+def deployment_subject(connection: Connection, project_id: int, slug: str) -> Subject:
+    """Return a deployment with its current policy version and task."""
+    known = directory.find_subject(connection, project_id, slug)
+    if known is None:
+        raise NotFound("There is no deployment with this name.")
+    described, surroundings = known
+    return Subject(
+        surroundings,
+        described.policy_id,
+        described.policy,
+        described.version,
+        (described.task_id,),
+        described.task,
+        described.id,
+        described.slug,
+        described.pinned_simulator_id,
+        described,
+    )
+
+
+def with_policy(connection: Connection, project_id: int, subject: Subject, policy_id: int) -> Subject:
+    """Return the same deployment with a policy version that it once ran."""
+    policy, version = directory.policy_versions(connection, project_id)[policy_id]
+    surroundings = directory.surroundings(connection, project_id, policy)
+    return replace(subject, surroundings=surroundings, policy_id=policy_id, policy=policy, version=version)
+
+
+def policy_subject(connection: Connection, project_id: int, name: str, version: str | None) -> Subject:
+    """Return a policy version over every task and deployment.
+
+    Without a version: the newest that has run on a robot, else the newest. Versions are never mixed: zero-shot and
+    fine-tuned stay apart.
+    """
+    surroundings = directory.surroundings(connection, project_id, name)
+    candidates = {
+        policy_id: known for policy_id, known in surroundings.versions.items() if version in (None, known)
+    }
+    if not candidates:
+        raise NotFound("There is no policy with this name and version.")
+    chosen = max(candidates)
+    if len(candidates) > 1:
+        scope = Scope("real", tuple(candidates))
+        counts = sides.bucket_counts(connection, project_id, scope, ALL_TIME, "month")
+        chosen = max((count.policy_id for count in counts), default=chosen)
+    return Subject(surroundings, chosen, name, candidates[chosen])
