@@ -4,7 +4,7 @@ from math import nan
 
 import numpy as np
 
-from gapwatch.statistics.causes.evidence import FailedBatch
+from gapwatch.statistics.causes.weighing import FailedBatch
 
 
 def batch_of(episodes, counts=None, sessions=()):

@@ -10,8 +10,8 @@ from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
 
 from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
 from gapwatch.statistics.causes.decomposition import decompose
-from gapwatch.statistics.causes.evidence import usual_ranges
 from gapwatch.statistics.causes.slices import slice_drops
+from gapwatch.statistics.causes.weighing import usual_ranges
 
 MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
 
@@ -41,7 +41,7 @@ def draw_ledger() -> str:
     return plot.svg()
 
 
-def draw_blame() -> str:
+def draw_signal_credit() -> str:
     sim, real = two_sides(("sensor bias",), 300, 5, labelled=False)
     plot = Plot(
         (-3, 14),

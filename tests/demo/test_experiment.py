@@ -9,7 +9,7 @@ import pytest
 from gapwatch.demo.experiment import TAXONOMY, batch_of_side, ledger_of, true_contributions, two_sides
 from gapwatch.demo.gaps import GAPS
 from gapwatch.statistics.causes.attribution import FailedEpisode, attribute
-from gapwatch.statistics.causes.evidence import weigh
+from gapwatch.statistics.causes.weighing import weigh
 
 SEEDS = 8
 

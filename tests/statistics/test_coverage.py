@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gapwatch.statistics.causes.decomposition import part_intervals
-from gapwatch.statistics.causes.ledger import Side, make_ledger
+from gapwatch.statistics.causes.ledger import LedgerSide, make_ledger
 from gapwatch.statistics.estimates.drops import MetricSums, mean_drop
 
 SIZES = (10, 30, 100, 300, 1000, 2000)
@@ -70,7 +70,7 @@ def _side(generator, n, rate, share):
     visual = int(generator.binomial(failures, share))
     whole = int(generator.binomial(visual, 0.5))
     total = whole + 0.5 * (visual - whole)
-    return Side(n, failures, {"visual": total}, {"visual": whole + 0.25 * (visual - whole)})
+    return LedgerSide(n, failures, {"visual": total}, {"visual": whole + 0.25 * (visual - whole)})
 
 
 @pytest.mark.parametrize("n_real", [40, 1000, 2000])

@@ -17,7 +17,8 @@ from gapwatch.statistics.causes.attribution import (
     UsualRange,
     attribute,
 )
-from gapwatch.statistics.causes.evidence import (
+from gapwatch.statistics.causes.label_balance import even_out
+from gapwatch.statistics.causes.weighing import (
     CONTRACT_SIGNAL,
     FailedBatch,
     Weights,
@@ -25,7 +26,6 @@ from gapwatch.statistics.causes.evidence import (
     usual_ranges,
     weigh,
 )
-from gapwatch.statistics.causes.labelling import even_out
 from gapwatch.statistics.estimates.sketches import Sketch, bin_index
 from gapwatch.store.read.sides import FailedRows, Signature
 from gapwatch.taxonomy import Taxonomy
@@ -61,7 +61,7 @@ class Weighed:
     """`rows` are the episodes that were read, `counts` how many failures each stands for, and after those the
     failures of which none was read; `side` is what the ledger takes."""
 
-    side: ledger.Side
+    side: ledger.LedgerSide
     rows: FailedRows
     counts: Array
     weights: Weights

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from gapwatch.demo.gaps import GAPS, with_gaps
 from gapwatch.demo.labels import label_failures
 from gapwatch.demo.world import OBJECTS, SIM, SURFACES, Run, draw_scene, run
-from gapwatch.statistics.causes.evidence import (
+from gapwatch.statistics.causes.label_balance import even_out
+from gapwatch.statistics.causes.ledger import Ledger, make_ledger
+from gapwatch.statistics.causes.shapley import shapley
+from gapwatch.statistics.causes.slices import Counts, slice_drops
+from gapwatch.statistics.causes.weighing import (
     CONTRACT_SIGNAL,
     FailedBatch,
     ledger_side,
     usual_ranges,
     weigh,
 )
-from gapwatch.statistics.causes.labelling import even_out
-from gapwatch.statistics.causes.ledger import Ledger, make_ledger
-from gapwatch.statistics.causes.shapley import shapley
-from gapwatch.statistics.causes.slices import Counts, slice_drops
 from gapwatch.taxonomy import CATEGORIES, Taxonomy
 
 TAXONOMY = Taxonomy()

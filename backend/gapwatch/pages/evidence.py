@@ -29,7 +29,7 @@ from gapwatch.statistics.causes.attribution import (
     FailedEpisode,
     attribute,
 )
-from gapwatch.statistics.causes.evidence import CONTRACT_SIGNAL
+from gapwatch.statistics.causes.weighing import CONTRACT_SIGNAL
 from gapwatch.statistics.estimates import sketches
 from gapwatch.store.people.access import Transaction
 from gapwatch.store.read import directory

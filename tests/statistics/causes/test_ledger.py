@@ -6,8 +6,8 @@ from scipy.stats import binomtest
 
 from gapwatch.statistics.causes.ledger import (
     UNATTRIBUTED,
-    Session,
-    Side,
+    LedgerSession,
+    LedgerSide,
     make_ledger,
     weight_interval,
 )
@@ -37,7 +37,7 @@ def side(weights, n, sessions=()):
     names = [*CATEGORIES, UNATTRIBUTED]
     totals = dict(zip(names, weights.sum(axis=0).tolist(), strict=True))
     squares = dict(zip(names, (weights**2).sum(axis=0).tolist(), strict=True))
-    return Side(n, len(weights), totals, squares, sessions)
+    return LedgerSide(n, len(weights), totals, squares, sessions)
 
 
 def draw(generator, n, failure_rate, shares, style):
@@ -114,10 +114,10 @@ def test_sessions_widen_intervals_where_failures_come_together():
     for _ in range(400):
         in_sim = int(generator.binomial(1000, 0.3))
         in_sittings = generator.binomial(20, generator.beta(0.3 * 4, 0.7 * 4, 10)).tolist()
-        sittings = [Session(20, count, {"visual": count}) for count in in_sittings]
+        sittings = [LedgerSession(20, count, {"visual": count}) for count in in_sittings]
         for place, sessions in enumerate([sittings, ()]):
-            real = Side(200, sum(in_sittings), {"visual": sum(in_sittings)}, sessions=sessions)
-            found = make_ledger(Side(1000, in_sim, {"visual": in_sim}), real)
+            real = LedgerSide(200, sum(in_sittings), {"visual": sum(in_sittings)}, sessions=sessions)
+            found = make_ledger(LedgerSide(1000, in_sim, {"visual": in_sim}), real)
             low, high = found.entries[0].interval
             accused[place] += low > 0 or high < 0
             assert ("sessions of real" in found.method) == (place == 0)
@@ -125,7 +125,9 @@ def test_sessions_widen_intervals_where_failures_come_together():
 
 
 def test_a_category_without_evidence_stays_at_zero_and_has_no_interval():
-    found = make_ledger(Side(100, 5, {"visual": 5.0}), Side(50, 10, {"visual": 8.0}), ("visual", "actuation"))
+    found = make_ledger(
+        LedgerSide(100, 5, {"visual": 5.0}), LedgerSide(50, 10, {"visual": 8.0}), ("visual", "actuation")
+    )
     by_name = {entry.category: entry for entry in found.entries}
     assert (by_name["actuation"].contribution, by_name["actuation"].interval) == (0, None)
     assert by_name["visual"].contribution == pytest.approx(0.16 - 0.05)
@@ -135,7 +137,7 @@ def test_a_category_without_evidence_stays_at_zero_and_has_no_interval():
 
 def test_one_rare_failure_accuses_nobody():
     """1 of 30 against 4 of 1000: Newcombe's interval would exclude zero, and would in 9 % of null worlds."""
-    found = make_ledger(Side(1000, 4, {"visual": 4.0}), Side(30, 1, {"visual": 1.0}))
+    found = make_ledger(LedgerSide(1000, 4, {"visual": 4.0}), LedgerSide(30, 1, {"visual": 1.0}))
     assert found.entries[0].interval[0] < 0 < found.entries[0].interval[1]
 
 
@@ -150,5 +152,5 @@ def test_half_weights_have_half_the_limits():
 
 
 def test_without_episodes_on_a_side_there_is_a_reason():
-    found = make_ledger(Side(0, 0, {}), Side(10, 1, {}))
+    found = make_ledger(LedgerSide(0, 0, {}), LedgerSide(10, 1, {}))
     assert (found.drop, found.entries, found.reason) == (None, (), "One side has no episodes.")

@@ -41,7 +41,7 @@ class UsualRange:
     """What a signal is like in sim successes: its 1 %, 50 % and 99 % quantiles, and of how many episodes.
 
     `above` and `below` are the credit of values outside, from 0 to 1: the share of failures with such values that
-    the values can be blamed for, as `evidence.usual_ranges` measures it; 0.8 where nobody has.
+    the values can be blamed for, as `signal_ranges.usual_ranges` measures it; 0.8 where nobody has.
     """
 
     low: float

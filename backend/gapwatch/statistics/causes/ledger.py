@@ -15,7 +15,7 @@ FULL_WEIGHTS = 3
 
 
 @dataclass(frozen=True)
-class Session:
+class LedgerSession:
     """One sitting: its episodes and failures, and per category Σw over the failed episodes."""
 
     n: int
@@ -24,7 +24,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Side:
+class LedgerSide:
     """One side's episodes and failures; per category Σw and Σw² over the failed episodes.
 
     What `totals` leave of `failures` is unattributed. A missing Σw² counts as Σw, its largest possible value.
@@ -34,7 +34,7 @@ class Side:
     failures: int
     totals: Mapping[str, float]
     squares: Mapping[str, float] = field(default_factory=dict)
-    sessions: Sequence[Session] = ()
+    sessions: Sequence[LedgerSession] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Ledger:
     reason: str | None = None
 
 
-def make_ledger(sim: Side, real: Side, categories: Sequence[str] = (), level: float = 0.95) -> Ledger:
+def make_ledger(sim: LedgerSide, real: LedgerSide, categories: Sequence[str] = (), level: float = 0.95) -> Ledger:
     """The drop split over `categories` and whatever else has weight, with an interval each.
 
     Formula: c = W_real/n_real − W_sim/n_sim, W the summed weights of a category over failed episodes. The weights
@@ -98,7 +98,7 @@ def weight_interval(total: float, size: float, n: float, level: float = 0.95) ->
     return size * low, size * high
 
 
-def _entry(name: str, sim: Side, real: Side, level: float) -> Entry:
+def _entry(name: str, sim: LedgerSide, real: LedgerSide, level: float) -> Entry:
     """A category's difference of means with limits √-added (Newcombe's way) from each side's exact limits.
 
     A few weights say little of their size, and too small a size makes the interval too short. So a side takes the
@@ -125,13 +125,13 @@ def _entry(name: str, sim: Side, real: Side, level: float) -> Entry:
     return Entry(name, contribution, (max(low, -1.0), min(high, 1.0)), w_sim, w_real)
 
 
-def _total(part: Side | Session, name: str) -> float:
+def _total(part: LedgerSide | LedgerSession, name: str) -> float:
     if name != UNATTRIBUTED:
         return part.totals.get(name, 0.0)
     return part.failures - sum(w for key, w in part.totals.items() if key != UNATTRIBUTED)
 
 
-def _design_effect(side: Side, name: str, total: float, squares: float, level: float) -> float:
+def _design_effect(side: LedgerSide, name: str, total: float, squares: float, level: float) -> float:
     """By how much sessions inflate the variance of a category's mean weight, at least 1.
 
     Formula: variance of the ratio Σw/Σn over sessions, S/(S − 1) · Σ (w_s − m n_s)² / n², by the variance of

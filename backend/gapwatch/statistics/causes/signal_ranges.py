@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gapwatch.statistics.causes.attribution import FEWEST_SUCCESSES, UsualRange
-from gapwatch.statistics.causes.blame import Outcomes, blame
+from gapwatch.statistics.causes.signal_credit import Outcomes, signal_credit
 from gapwatch.statistics.causes.signals import shape_of
 from gapwatch.statistics.estimates.sketches import Sketch
 
@@ -27,7 +27,7 @@ def usual_ranges(
 ) -> dict[str, UsualRange]:
     """Each signal's 1 %, 50 % and 99 % quantiles over sim successes, from a sketch or from numbers.
 
-    With the other three, unusual values have the credit of `blame.blame`; without them, all credit. Signals of
+    With the other three, unusual values have the credit of `signal_credit`; without them, all credit. Signals of
     fewer than 50 sim successes are left out: so few do not show what is usual.
     """
     ranges = {}
@@ -42,6 +42,6 @@ def usual_ranges(
             continue
         sim = Outcomes(shape, shape_of(sim_failures.get(name, ())))
         real = Outcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
-        above, below = (blame(low, median, high, sim, real, side) for side in ("above", "below"))
+        above, below = (signal_credit(low, median, high, sim, real, side) for side in ("above", "below"))
         ranges[name] = UsualRange(low, median, high, int(shape.n), above=above, below=below)
     return ranges

@@ -19,7 +19,7 @@ from gapwatch.statistics.causes.attribution import (
     Strengths,
     UsualRange,
 )
-from gapwatch.statistics.causes.claims import (
+from gapwatch.statistics.causes.evidence_claims import (
     Array,
     Units,
     add_conditions,
@@ -28,7 +28,7 @@ from gapwatch.statistics.causes.claims import (
     add_signals,
     whole_parts,
 )
-from gapwatch.statistics.causes.ledger import Session, Side
+from gapwatch.statistics.causes.ledger import LedgerSession, LedgerSide
 from gapwatch.statistics.causes.signal_ranges import CONTRACT_SIGNAL, usual_ranges
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
@@ -114,7 +114,7 @@ def ledger_side(
     batch: FailedBatch,
     weights: Weights,
     sessions: Mapping[str, tuple[int, int]] | None = None,
-) -> Side:
+) -> LedgerSide:
     """One side of the ledger: Σw and Σw² of every category with weight, over `n` episodes with `failures` failed.
 
     `sessions`: session → (episodes, failures), for intervals that know of sittings; the batch must name the
@@ -124,7 +124,7 @@ def ledger_side(
     matrix = weights.matrix
     totals, squares = batch.counts @ matrix, batch.counts @ matrix**2
     kept = [i for i, name in enumerate(weights.names) if totals[i] > 0 and name != UNATTRIBUTED]
-    parts: list[Session] = []
+    parts: list[LedgerSession] = []
     if sessions and batch.sessions:
         rows: dict[str, list[int]] = {}
         for row, session in enumerate(batch.sessions):
@@ -134,10 +134,10 @@ def ledger_side(
             own = rows.get(session, [])
             sums = batch.counts[own] @ matrix[own]
             parts.append(
-                Session(episodes, failed, {weights.names[i]: float(sums[i]) for i in kept if sums[i] > 0})
+                LedgerSession(episodes, failed, {weights.names[i]: float(sums[i]) for i in kept if sums[i] > 0})
             )
     last = len(weights.names) - 1
-    return Side(
+    return LedgerSide(
         n,
         failures,
         {weights.names[i]: float(totals[i]) for i in kept},

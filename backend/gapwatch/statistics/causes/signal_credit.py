@@ -33,7 +33,7 @@ class Outcomes:
     failures: Shape
 
 
-def blame(
+def signal_credit(
     low: float, median: float, high: float, sim: Outcomes, real: Outcomes, side: Literal["above", "below"]
 ) -> float:
     """The credit, from 0 to 1, of values on one side of the usual range.

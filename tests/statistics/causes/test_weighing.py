@@ -10,12 +10,12 @@ from gapwatch.statistics.causes.attribution import (
     UsualRange,
     attribute,
 )
-from gapwatch.statistics.causes.evidence import (
+from gapwatch.statistics.causes.ledger import make_ledger
+from gapwatch.statistics.causes.weighing import (
     ledger_side,
     usual_ranges,
     weigh,
 )
-from gapwatch.statistics.causes.ledger import make_ledger
 from gapwatch.statistics.estimates.sketches import fold
 from gapwatch.taxonomy import CATEGORIES, Taxonomy
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gapwatch.statistics.causes.blame import Outcomes, blame
+from gapwatch.statistics.causes.signal_credit import Outcomes, signal_credit
 from gapwatch.statistics.causes.signals import shape_of
 
 CHANCE = np.random.default_rng(11)
@@ -16,7 +16,7 @@ def outcomes(values, rate):
 
 
 def credit(real, rate, side="above"):
-    return blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), outcomes(real, rate), side)
+    return signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), outcomes(real, rate), side)
 
 
 def test_values_that_every_real_episode_has_are_not_to_blame_where_real_fails_as_often_as_sim():
@@ -43,18 +43,18 @@ def test_below_is_the_mirror_of_above():
     real = np.random.default_rng(1).normal(14, 1.5, 300)
     rate = 1 / (1 + np.exp(-(real - 14.5) * 2))
     sim, mirrored = outcomes(SIM, 0.05), outcomes(-SIM, 0.05)
-    above = blame(LOW, MEDIAN, HIGH, sim, outcomes(real, rate), "above")
-    below = blame(-HIGH, -MEDIAN, -LOW, mirrored, outcomes(-real, rate), "below")
+    above = signal_credit(LOW, MEDIAN, HIGH, sim, outcomes(real, rate), "above")
+    below = signal_credit(-HIGH, -MEDIAN, -LOW, mirrored, outcomes(-real, rate), "below")
     assert above == pytest.approx(below, abs=1e-9)
 
 
 def test_one_failure_far_out_is_an_anecdote():
     few, many = (Outcomes(shape_of(SIM[:200]), shape_of([99.0] * times + [10.0] * 10)) for times in (1, 12))
-    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), few, "above") < 0.1
-    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), many, "above") > 0.9
+    assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), few, "above") < 0.1
+    assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), many, "above") > 0.9
 
 
 def test_without_real_values_nothing_is_blamed_that_sim_does_not_show():
     nothing = Outcomes(shape_of([]), shape_of([]))
-    assert blame(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), nothing, "above") == 0
-    assert blame(5, 5, 5, outcomes(np.full(60, 5.0), 0.1), nothing, "below") == 0
+    assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), nothing, "above") == 0
+    assert signal_credit(5, 5, 5, outcomes(np.full(60, 5.0), 0.1), nothing, "below") == 0

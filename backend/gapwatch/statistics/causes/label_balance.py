@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.causes.attribution import UNIT
-from gapwatch.statistics.causes.claims import Array, whole_parts
-from gapwatch.statistics.causes.evidence import FailedBatch, Weights
+from gapwatch.statistics.causes.evidence_claims import Array, whole_parts
+from gapwatch.statistics.causes.weighing import FailedBatch, Weights
 from gapwatch.taxonomy import UNATTRIBUTED
 
 # A side is evened out when its share of labelled failures is less than this part of the other side's.

@@ -3,9 +3,9 @@ import pytest
 from failed_batches import batch_of
 
 from gapwatch.statistics.causes.attribution import FailedEpisode
-from gapwatch.statistics.causes.evidence import ledger_side, weigh
-from gapwatch.statistics.causes.labelling import even_out
+from gapwatch.statistics.causes.label_balance import even_out
 from gapwatch.statistics.causes.ledger import make_ledger
+from gapwatch.statistics.causes.weighing import ledger_side, weigh
 from gapwatch.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy()
