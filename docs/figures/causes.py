@@ -10,8 +10,8 @@ from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
 
 from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
 from gapwatch.statistics.causes.decomposition import decompose
+from gapwatch.statistics.causes.signal_ranges import usual_ranges
 from gapwatch.statistics.causes.slices import slice_drops
-from gapwatch.statistics.causes.weighing import usual_ranges
 
 MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
 

@@ -23,6 +23,8 @@ def test_the_level_that_is_worse_stands_out_and_levels_of_one_side_are_named(lab
     assert dim["interval"][0] < 0.45 < dim["interval"][1]
     assert (dim["sim"]["n"], dim["real"]["n"], dim["categories"]) == (200, 200, ["visual"])
     assert dim["q_value"] < 1e-6
+    # Wilson's, of 100 of 200.
+    assert dim["real"]["interval"] == pytest.approx([0.4314, 0.5686], abs=1e-4)
     assert answer["slices"][0] == dim
     assert not found["lighting", "bright"]["suspect"]
     # The two objects are equally bad: neither stands out.

@@ -42,6 +42,8 @@ def test_the_published_ranking_of_six_policies(lab):
     assert points.keys() == PICK_COKE_CAN.keys()
     assert points["rt-2-x"]["sim"] == pytest.approx(236 / 300)
     assert points["rt-2-x"]["real"] == pytest.approx(68 / 75)
+    # Wilson's, of 68 of 75.
+    assert points["rt-2-x"]["real_interval"] == pytest.approx([0.8197, 0.9541], abs=1e-3)
     assert (points["rt-2-x"]["n_sim"], points["rt-2-x"]["n_real"], points["rt-2-x"]["tasks"]) == (300, 75, 1)
     assert len(answer["leave_one_out"]) == 6
     # Sim's favourite is rt-1-converged; the really best is rt-1-15pct.

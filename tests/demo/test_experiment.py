@@ -8,7 +8,7 @@ import pytest
 
 from gapwatch.demo.experiment import TAXONOMY, batch_of_side, ledger_of, true_contributions, two_sides
 from gapwatch.demo.gaps import GAPS
-from gapwatch.statistics.causes.attribution import FailedEpisode, attribute
+from gapwatch.statistics.causes.failed_episodes import FailedEpisode, batch_of
 from gapwatch.statistics.causes.weighing import weigh
 
 SEEDS = 8
@@ -64,6 +64,6 @@ def test_columns_and_records_are_weighed_alike():
     for row, parts in zip(rows, found.matrix.tolist(), strict=True):
         episode = FailedEpisode(labels=real.labels[row], phase=real.run.phases[real.run.failed_in[row]])
         there = {name: part for name, part in zip(found.names, parts, strict=True) if part}
-        assert there == dict(attribute(episode, TAXONOMY).weights)
+        assert there == weigh(batch_of([episode]), TAXONOMY).row(0)
     assert len(rows) > 20
     assert not sim.run.causes[~sim.run.failed].any()

@@ -102,7 +102,31 @@ def test_one_episode_shows_everything_in_its_record(engineer, project):
     twin = engineer.get(f"/episodes/{record['id']}?format=json").json()["page"]
     assert twin["record"]["reward"] == 0.41
     assert [share["category"] for share in twin["shares"]] == ["contact_dynamics"]
+    assert twin["weighed_by"] == "The same weights as in the ledger of berlin-line-3."
     assert [pair["domain"] for pair in twin["pairs"]] == ["sim"]
+
+
+def test_the_list_says_what_labels_decide_and_leaves_the_rest_to_the_episodes_page(engineer, project):
+    failures = {
+        "labelled": {"phase": "approach", "labels": ["slip"]},
+        "by-hand": {"phase": "approach", "category": "actuation"},
+        "phase": {"phase": "approach"},
+    }
+    send(project, *(episode(id=name, outcome="failure", failure=failure) for name, failure in failures.items()))
+    twin = engineer.get("/episodes?format=json").json()["page"]
+    assert {entry["id"]: entry["categories"] for entry in twin["entries"]} == {
+        "labelled": ["contact_dynamics"], "by-hand": ["actuation"], "phase": [],
+    }  # fmt: skip
+    assert "Category, by labels" in engineer.get("/episodes").text
+    shares = engineer.get("/episodes/phase?format=json").json()["page"]["shares"]
+    assert [(share["category"], share["weight"]) for share in shares] == [("visual", 1.0)]
+
+
+def test_an_episode_without_a_deployment_says_that_only_its_words_were_weighed(engineer, project):
+    send(project, episode(**SIM, id="alone", outcome="failure", failure={"phase": "lift"}))
+    page = engineer.get("/episodes/alone").text
+    assert "By labels and phase only: no deployment says what is usual." in page
+    assert "failed in phase lift" in page
 
 
 def test_an_id_and_a_deployment_with_every_sign_have_pages(engineer, project):

@@ -67,7 +67,10 @@ def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
         page = browser.get("/?format=json").json()["page"]
         worst = [(one["row"]["slug"], one["lead"] and one["lead"]["category"]) for one in page["entries"]]
         assert worst == [("misses", "visual"), ("slips", "contact_dynamics"), ("steady", None)]
-        assert page["entries"][0]["lead"]["contribution"] == pytest.approx(60 / 90)
+        assert page["entries"][0]["lead"] == {
+            "category": "visual", "contribution": pytest.approx(60 / 90), "by": "labels",
+        }  # fmt: skip
+        assert "66.7 of 64.7 points, by labels" in browser.get("/").text
         assert page["worst"] == page["entries"][0]
         assert page["last_day"]["real"] == 10
         assert page["newest"] == max(one["newest"] for one in page["entries"])

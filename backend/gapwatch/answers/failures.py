@@ -1,22 +1,29 @@
-"""How attempts fail: groups by phase, labels and category, and whether sim knows them."""
+"""How attempts fail: groups by phase, labels and category, whether sim knows them, and what they count for.
+
+A group's weights are sums of the ledger's: over all groups they add up to the bar of each category.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.comparison_side import ComparisonSide
-from gapwatch.answers.needs import Need
+from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
+from gapwatch.answers.failure_weights import WeighedSides, weigh_sides
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.statistics.causes.slices import newcombe
 from gapwatch.store.read.sides import Signature
-from gapwatch.taxonomy import Taxonomy
+from gapwatch.taxonomy import UNATTRIBUTED
 
-NEEDS = ANSWER_FIELDS | Need.FAILURE_COUNTS
+# Groups show the ledger's weights, so they need what the ledger weighs.
+NEEDS = ANSWER_FIELDS | WEIGHING_NEEDS
 
 MOST_GROUPS = 100
+# A category with less of a group's failures is in its weights and not among what it points to.
+LEAST_POINTED_TO = 0.1
 
 
 @dataclass(frozen=True)
@@ -28,13 +35,30 @@ class FailureSide:
 
 
 @dataclass(frozen=True)
+class GroupWeight:
+    """The failures of a group that count for a category, weighed as in the ledger.
+
+    `excess` is per real attempt above sim, as the ledger's contribution is; its sum over the groups is that.
+    """
+
+    category: str
+    real: float
+    sim: float
+    excess: float | None
+
+
+@dataclass(frozen=True)
 class FailureGroup:
-    """`excess` is the share of real attempts lost this way above sim's; `seen` says which side fails so."""
+    """`excess` is the share of real attempts lost this way above sim's; `seen` says which side fails so.
+
+    `points_to` are the categories with a tenth or more of the group's failures.
+    """
 
     phase: str | None
     labels: tuple[str, ...]
     category: str | None
     points_to: tuple[str, ...]
+    weights: tuple[GroupWeight, ...]
     seen: str
     sim: FailureSide
     real: FailureSide
@@ -44,10 +68,11 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class FailureWord:
-    """The same for one phase or one label."""
+    """The same for one phase or one label; a failure with two labels is in two words."""
 
     word: str | None
     points_to: tuple[str, ...]
+    weights: tuple[GroupWeight, ...]
     seen: str
     sim: FailureSide
     real: FailureSide
@@ -64,19 +89,20 @@ class FailuresAnswer(Answer):
     method: str
 
 
-def answer_failures(sides: Sides) -> FailuresAnswer:
-    sim, real, taxonomy = sides.sim, sides.real, sides.taxonomy
+def answer_failures(sides: Sides, weighed: WeighedSides | None = None) -> FailuresAnswer:
+    """`weighed`: the failures of both sides, where the caller has weighed them already."""
+    grouping = _Grouping(sides.sim, sides.real, weighed or weigh_sides(sides))
     groups = [
-        FailureGroup(key.phase, key.labels, key.category, _points_to(key, taxonomy), *measures)
-        for key, measures in _measured(sim, real, lambda signature: (signature,))
+        FailureGroup(key.phase, key.labels, key.category, *measures)
+        for key, measures in grouping.measured(lambda signature: (signature,))
     ]
     phases = [
-        FailureWord(phase, () if phase is None else taxonomy.categories_of("phases", phase), *measures)
-        for phase, measures in _measured(sim, real, lambda signature: (signature.phase,))
+        FailureWord(phase, *measures)
+        for phase, measures in grouping.measured(lambda signature: (signature.phase,))
     ]
     labels = [
-        FailureWord(label, taxonomy.categories_of("labels", label), *measures)
-        for label, measures in _measured(sim, real, lambda signature: dict.fromkeys(signature.labels))
+        FailureWord(label, *measures)
+        for label, measures in grouping.measured(lambda signature: dict.fromkeys(signature.labels))
     ]
     return FailuresAnswer(
         **answer_fields(sides, None if groups else "No attempt failed."),
@@ -84,45 +110,79 @@ def answer_failures(sides: Sides) -> FailuresAnswer:
         groups_left_out=max(0, len(groups) - MOST_GROUPS),
         phases=tuple(phases[:MOST_GROUPS]),
         labels=tuple(labels[:MOST_GROUPS]),
-        method="share of all attempts, real minus sim, Newcombe",
+        method="share of all attempts, real minus sim, Newcombe; weights as in the ledger",
     )
 
 
-Measures = tuple[str, FailureSide, FailureSide, float | None, Interval | None]
+class Measures(NamedTuple):
+    points_to: tuple[str, ...]
+    weights: tuple[GroupWeight, ...]
+    seen: str
+    sim: FailureSide
+    real: FailureSide
+    excess: float | None
+    interval: Interval | None
 
 
-def _measured(
-    sim: ComparisonSide, real: ComparisonSide, keys_of: Callable[[Signature], Iterable[Hashable]]
-) -> list[tuple[Any, Measures]]:
-    """Every key with its measures, what real loses most by first."""
-    counts: dict[Any, list[int]] = {}
-    for index, half in enumerate((sim, real)):
-        for count in half.failure_counts:
-            for key in keys_of(count.signature):
-                counts.setdefault(key, [0, 0])[index] += count.failures
-    found = [(key, _measure(in_sim, sim.n, in_real, real.n)) for key, (in_sim, in_real) in counts.items()]
-    return sorted(found, key=lambda item: (-(item[1][3] or 0.0), -item[1][2].failures, str(item[0])))
+class _Grouping:
+    """Counts and weights of every signature on both sides, to be put together by some key of the signature."""
+
+    def __init__(self, sim: ComparisonSide, real: ComparisonSide, weighed: WeighedSides) -> None:
+        self._n = (sim.n, real.n)
+        self._counts = (sim.failure_counts, real.failure_counts)
+        self._weights = (weighed.sim.failures_by_signature(), weighed.real.failures_by_signature())
+
+    def measured(self, keys_of: Callable[[Signature], Iterable[Hashable]]) -> list[tuple[Any, Measures]]:
+        """Every key with its measures, what real loses most by first."""
+        counts: dict[Any, list[int]] = {}
+        weights: dict[Any, dict[str, list[float]]] = {}
+        for side in (0, 1):
+            for count in self._counts[side]:
+                for key in keys_of(count.signature):
+                    counts.setdefault(key, [0, 0])[side] += count.failures
+            for signature, by_category in self._weights[side].items():
+                for key in keys_of(signature):
+                    of_key = weights.setdefault(key, {})
+                    for category, total in by_category.items():
+                        of_key.setdefault(category, [0.0, 0.0])[side] += total
+        measured = [
+            (key, self._measure(in_sim, in_real, weights.get(key, {})))
+            for key, (in_sim, in_real) in counts.items()
+        ]
+        return sorted(measured, key=lambda item: (-(item[1].excess or 0.0), -item[1].real.failures, str(item[0])))
+
+    def _measure(self, in_sim: int, in_real: int, by_category: dict[str, list[float]]) -> Measures:
+        n_sim, n_real = self._n
+        seen = "both" if in_sim and in_real else "sim only" if in_sim else "real only"
+        sides = (
+            FailureSide(in_sim, in_sim / n_sim if n_sim else None),
+            FailureSide(in_real, in_real / n_real if n_real else None),
+        )
+        weights = self._group_weights(by_category)
+        points_to = _points_to(weights)
+        if not n_sim or not n_real:
+            return Measures(points_to, weights, seen, *sides, None, None)
+        # The excess of failures is the drop of attempts that do not fail so. Where a caller's transaction lets a
+        # fold in between two reads, a group may have more failures than the cells have attempts.
+        excess, interval = newcombe(max(0, n_sim - in_sim), n_sim, max(0, n_real - in_real), n_real)
+        return Measures(points_to, weights, seen, *sides, excess, interval)
+
+    def _group_weights(self, by_category: dict[str, list[float]]) -> tuple[GroupWeight, ...]:
+        """Heaviest first, what has no evidence last."""
+        n_sim, n_real = self._n
+        weights = [
+            GroupWeight(category, real, sim, real / n_real - sim / n_sim if n_sim and n_real else None)
+            for category, (sim, real) in by_category.items()
+        ]
+        return tuple(
+            sorted(weights, key=lambda w: (w.category == UNATTRIBUTED, -w.real, -w.sim, w.category)),
+        )
 
 
-def _measure(in_sim: int, n_sim: int, in_real: int, n_real: int) -> Measures:
-    seen = "both" if in_sim and in_real else "sim only" if in_sim else "real only"
-    sides = (
-        FailureSide(in_sim, in_sim / n_sim if n_sim else None),
-        FailureSide(in_real, in_real / n_real if n_real else None),
-    )
-    if not n_sim or not n_real:
-        return seen, *sides, None, None
-    # The excess of failures is the drop of attempts that do not fail so. Where a caller's transaction lets a fold
-    # in between two reads, a group may have more failures than the cells have attempts.
-    excess, interval = newcombe(max(0, n_sim - in_sim), n_sim, max(0, n_real - in_real), n_real)
-    return seen, *sides, excess, interval
-
-
-def _points_to(signature: Signature, taxonomy: Taxonomy) -> tuple[str, ...]:
-    """Where a person, else the labels, else the phase point: the rule by which the ledger weighs."""
-    if signature.category is not None:
-        return (signature.category,)
-    by_label = [c for label in signature.labels for c in taxonomy.categories_of("labels", label)]
-    if by_label or signature.phase is None:
-        return tuple(dict.fromkeys(by_label))
-    return taxonomy.categories_of("phases", signature.phase)
+def _points_to(weights: Iterable[GroupWeight]) -> tuple[str, ...]:
+    """By the real failures of the group, or the sim ones where real has none."""
+    kept = [(weight.category, weight.real) for weight in weights]
+    if not any(failures for _, failures in kept):
+        kept = sorted(((weight.category, weight.sim) for weight in weights), key=lambda pair: -pair[1])
+    least = LEAST_POINTED_TO * sum(failures for _, failures in kept)
+    return tuple(name for name, failures in kept if name != UNATTRIBUTED and failures and failures >= least)

@@ -6,16 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Caution, Interval
-from gapwatch.answers.failure_weights import (
-    Behind,
-    Evidence,
-    Weighed,
-    usual_of,
-    weigh_sides,
-)
+from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
+from gapwatch.answers.failure_weights import CategoryEpisode, WeighedSides, weigh_sides
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
-from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
 from gapwatch.statistics.causes.decomposition import (
     Counts,
@@ -23,31 +17,24 @@ from gapwatch.statistics.causes.decomposition import (
     decompose,
     part_intervals,
 )
+from gapwatch.statistics.causes.label_balance import LabelBalance
 from gapwatch.statistics.causes.ledger import Entry, make_ledger
 from gapwatch.statistics.causes.shapley import ConditionShares, shapley_over_conditions
 from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
 
-NEEDS = (
-    ANSWER_FIELDS
-    | Need.CELLS
-    | Need.SESSIONS
-    | Need.FAILURE_COUNTS
-    | Need.FAILED_EPISODES
-    | Need.SIGNALS
-    | Need.TASKS
-)
+NEEDS = ANSWER_FIELDS | WEIGHING_NEEDS | Need.TASKS
 
 MOST_LISTED = 5
 MOST_NAMED = 50
 
 
 @dataclass(frozen=True)
-class EpisodesBehind:
+class CategoryEpisodes:
     """How many real and sim failures carry weight of a category, and the real ones that carry most."""
 
     count: int
     sim_count: int
-    top: tuple[Behind, ...]
+    top: tuple[CategoryEpisode, ...]
 
 
 @dataclass(frozen=True)
@@ -59,11 +46,11 @@ class CategoryPart:
     interval: Interval | None
     real_weight: float
     sim_weight: float
-    episodes: EpisodesBehind
+    episodes: CategoryEpisodes
 
 
 @dataclass(frozen=True)
-class Part:
+class DropPart:
     """A part of the drop; `contribution` and `value` are the same number."""
 
     contribution: float
@@ -99,9 +86,9 @@ class LedgerAnswer(Answer):
     drop: float | None
     categories: tuple[CategoryPart, ...]
     unattributed: CategoryPart | None
-    off_support: Part | None
-    mix: Part | None
-    rate: Part | None
+    off_support: DropPart | None
+    mix: DropPart | None
+    rate: DropPart | None
     reverses: bool
     mantel_haenszel: PooledEffect | None
     strata: StratumNames | None
@@ -112,8 +99,11 @@ class LedgerAnswer(Answer):
     split_method: str | None
 
 
-def answer_ledger(sides: Sides, *, condition_shares: bool = True) -> LedgerAnswer:
-    """`condition_shares`: also share the mix out over single conditions, which a page does not show."""
+def answer_ledger(
+    sides: Sides, weighed: WeighedSides | None = None, *, condition_shares: bool = True
+) -> LedgerAnswer:
+    """`weighed`: the failures of both sides, where the caller has weighed them already. `condition_shares`: also
+    share the mix out over single conditions, which a page does not show."""
     sim, real = sides.sim, sides.real
     shared = answer_fields(sides)
     if not sim.n or not real.n:
@@ -122,21 +112,18 @@ def answer_ledger(sides: Sides, *, condition_shares: bool = True) -> LedgerAnswe
             reverses=False, mantel_haenszel=None, strata=None, shapley=None, failures_read={}, suspects=(),
             method="none", split_method=None,
         )  # fmt: skip
-    suspects = suspects_of(sides)
-    differing = sides.contract.differing
-    evidence = Evidence(sides.taxonomy, usual_of(sim, real, differing), suspects, differing)
-    in_sim, in_real, evened = weigh_sides(sim, real, evidence)
-    made = make_ledger(in_sim.side, in_real.side, CATEGORIES)
+    weighed = weighed or weigh_sides(sides)
+    made = make_ledger(weighed.sim.totals, weighed.real.totals, CATEGORIES)
     split = _split(sides, condition_shares=condition_shares)
-    if evened is not None:
-        shared["warnings"] = (*shared["warnings"], _evened(evened))
+    if weighed.basis.balance is not None:
+        shared["warnings"] = (*shared["warnings"], _evened(weighed.basis.balance))
     if split.parts.reverses:
         shared["warnings"] = (*shared["warnings"], _simpson(split.parts))
-    rest = None if made.unattributed is None else _part(made.unattributed, in_sim, in_real, evidence)
+    rest = None if made.unattributed is None else _part(made.unattributed, weighed)
     return LedgerAnswer(
         **shared,
         drop=made.drop,
-        categories=tuple(_part(entry, in_sim, in_real, evidence) for entry in made.entries),
+        categories=tuple(_part(entry, weighed) for entry in made.entries),
         unattributed=rest,
         off_support=split.part("off_support"),
         mix=split.part("mix"),
@@ -145,16 +132,23 @@ def answer_ledger(sides: Sides, *, condition_shares: bool = True) -> LedgerAnswe
         mantel_haenszel=split.pooled_effect,
         strata=split.names,
         shapley=split.shapley,
-        failures_read={"sim": len(in_sim.rows), "real": len(in_real.rows)},
-        suspects=tuple(f"{name}: {level}" for name, level in suspects),
+        failures_read={"sim": len(weighed.sim.rows), "real": len(weighed.real.rows)},
+        suspects=tuple(f"{name}: {level}" for name, level in weighed.basis.suspects),
         method=made.method,
         split_method=split.method,
     )
 
 
-def _part(entry: Entry, sim: Weighed, real: Weighed, evidence: Evidence) -> CategoryPart:
+def leading_part(ledger: LedgerAnswer) -> CategoryPart | None:
+    """The category that loses most; None where none loses anything."""
+    first = max(ledger.categories, key=lambda part: part.contribution, default=None)
+    return first if first is not None and first.contribution > 0 else None
+
+
+def _part(entry: Entry, weighed: WeighedSides) -> CategoryPart:
     known = BY_ID.get(entry.category)
     name = "Unattributed" if entry.category == UNATTRIBUTED else entry.category
+    heaviest = weighed.real.heaviest(entry.category, weighed.basis, MOST_LISTED) if entry.real_weight else ()
     return CategoryPart(
         entry.category,
         name if known is None else known.name,
@@ -163,10 +157,8 @@ def _part(entry: Entry, sim: Weighed, real: Weighed, evidence: Evidence) -> Cate
         entry.interval,
         entry.real_weight,
         entry.sim_weight,
-        EpisodesBehind(
-            real.episodes_of(entry.category),
-            sim.episodes_of(entry.category),
-            real.behind(entry.category, evidence, MOST_LISTED) if entry.real_weight else (),
+        CategoryEpisodes(
+            weighed.real.episodes_of(entry.category), weighed.sim.episodes_of(entry.category), heaviest
         ),
     )
 
@@ -181,16 +173,16 @@ class _Split:
     strata: Strata
     shapley: ConditionShares | None
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> DropPart | None:
         value = getattr(self.parts, name)
-        return None if value is None else Part(value, value, self.intervals.get(name))
+        return None if value is None else DropPart(value, value, self.intervals.get(name))
 
     @property
     def pooled_effect(self) -> PooledEffect | None:
-        found = self.parts.mantel_haenszel
-        if found is None:
+        effect = self.parts.mantel_haenszel
+        if effect is None:
             return None
-        return PooledEffect(found.difference, found.odds_ratio, found.odds_interval)
+        return PooledEffect(effect.difference, effect.odds_ratio, effect.odds_interval)
 
     @property
     def names(self) -> StratumNames:
@@ -216,15 +208,17 @@ def _split(sides: Sides, *, condition_shares: bool) -> _Split:
         strata = condition_strata(sides.table)
     counts: dict[Hashable, Counts] = dict(strata.counts.items())
     parts = decompose(counts)
-    found = part_intervals(
+    limits = part_intervals(
         _merged(counts), design_effects=(sim.session_effect.inflation, real.session_effect.inflation)
     )
-    intervals = {} if found is None else {"off_support": found.off_support, "mix": found.mix, "rate": found.rate}
+    intervals = (
+        {} if limits is None else {"off_support": limits.off_support, "mix": limits.mix, "rate": limits.rate}
+    )
     shared_out = len(strata.names) > 1 and condition_shares
     return _Split(
         parts,
         intervals,
-        None if found is None else found.method,
+        None if limits is None else limits.method,
         strata,
         shapley_over_conditions(strata.names, strata.counts) if shared_out else None,
     )
@@ -234,9 +228,9 @@ def _merged(counts: Mapping[Hashable, Counts]) -> dict[Hashable, Counts]:
     """All strata of one side only as one: they enter the components by their sum, and may be thousands."""
     merged: dict[Hashable, Counts] = {}
     for key, c in counts.items():
-        place = key if c[1] and c[3] else "(sim only)" if c[1] else "(real only)"
-        before = merged.get(place, (0, 0, 0, 0))
-        merged[place] = (before[0] + c[0], before[1] + c[1], before[2] + c[2], before[3] + c[3])
+        stratum = key if c[1] and c[3] else "(sim only)" if c[1] else "(real only)"
+        before = merged.get(stratum, (0, 0, 0, 0))
+        merged[stratum] = (before[0] + c[0], before[1] + c[1], before[2] + c[2], before[3] + c[3])
     return merged
 
 
@@ -244,8 +238,8 @@ def _words(key: object) -> str:
     return " × ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
 
 
-def _evened(side: str) -> Caution:
-    other = "real" if side == "sim" else "sim"
+def _evened(balance: LabelBalance) -> Caution:
+    side, other = balance.side, balance.other
     return Caution(
         "labelled-on-one-side",
         f"Failures in {other} are labelled far more often than in {side}. Unlabelled ones in {side} are taken to"

@@ -15,6 +15,7 @@ from gapwatch.statistics.causes.slices import (
     Slice,
     slice_drops,
 )
+from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.taxonomy import Taxonomy
 
 NEEDS = ANSWER_FIELDS | Need.CELLS
@@ -27,9 +28,12 @@ MOST_PAIRS = 24
 
 @dataclass(frozen=True)
 class SliceSide:
+    """Success at a level on one side, with Wilson's interval."""
+
     n: int
     successes: int
     value: float | None
+    interval: Interval | None
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,8 @@ def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts) -> SliceAnswer:
     return SliceAnswer(
         drop.condition,
         drop.level,
-        SliceSide(c[1], c[0], c[0] / c[1] if c[1] else None),
-        SliceSide(c[3], c[2], c[2] / c[3] if c[3] else None),
+        _side(c[0], c[1]),
+        _side(c[2], c[3]),
         "both" if c[1] and c[3] else "sim only" if c[1] else "real only",
         drop.drop,
         drop.interval,
@@ -108,3 +112,7 @@ def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts) -> SliceAnswer:
         tuple(dict.fromkeys(categories)),
         drop.reason,
     )
+
+
+def _side(successes: int, n: int) -> SliceSide:
+    return SliceSide(n, successes, successes / n, wilson(successes, n)) if n else SliceSide(0, 0, None, None)

@@ -12,6 +12,7 @@ from gapwatch.answers.metric_drop import direction_of
 from gapwatch.answers.question import Question
 from gapwatch.answers.tallies import Tally, matching, tallies
 from gapwatch.errors import Fault, Invalid, NotFound
+from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.statistics.estimates.sketches import Moments
 from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
 from gapwatch.store.core.database import Connection
@@ -24,12 +25,17 @@ MOST_POLICIES = 20
 
 @dataclass(frozen=True)
 class TrustedPolicy:
-    """One policy version on both sides, over the tasks that both have tried, in the real mix of tasks."""
+    """One policy version on both sides, over the tasks that both have tried, in the real mix of tasks.
+
+    The intervals are Wilson's, of success; other metrics have none here.
+    """
 
     policy: str
     version: str
     sim: float
     real: float
+    sim_interval: Interval | None
+    real_interval: Interval | None
     n_sim: int
     n_real: int
     tasks: int
@@ -146,7 +152,8 @@ def _point(
     n_real, n_sim = sum(real[key][1] for key in tasks), sum(sim[key][1] for key in tasks)
     rate = sum(real[key][0] for key in tasks) / n_real
     in_sim = sum(real[key][1] * sim[key][0] / sim[key][1] for key in tasks) / n_real
-    return TrustedPolicy(*policy, in_sim, rate, n_sim, n_real, len(tasks))
+    intervals = (wilson(round(in_sim * n_sim), n_sim), wilson(round(rate * n_real), n_real))
+    return TrustedPolicy(*policy, in_sim, rate, *intervals, n_sim, n_real, len(tasks))
 
 
 def _by_metric(
@@ -176,7 +183,15 @@ def _by_metric(
         if in_sim.mean is not None and in_real.mean is not None:
             points.append(
                 TrustedPolicy(
-                    point.policy, point.version, in_sim.mean, in_real.mean, in_sim.n, in_real.n, point.tasks
+                    point.policy,
+                    point.version,
+                    in_sim.mean,
+                    in_real.mean,
+                    None,
+                    None,
+                    in_sim.n,
+                    in_real.n,
+                    point.tasks,
                 )
             )
     return sorted(points, key=lambda point: (point.policy, point.version))

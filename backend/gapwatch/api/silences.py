@@ -136,13 +136,14 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
                 if deployment is None:
                     raise fault("/body/deployment", "unknown-deployment", "There is no deployment of this name.")
                 deployment_id = deployment.id
-            event_id = events.add_event(
+            event_id = events.record_event(
                 connection,
                 holder.project_id,
                 kind=wanted.kind,
                 at=at,
                 title=wanted.title,
                 deployment_id=deployment_id,
+                actor=actor_of(holder),
                 details=details,
             )
         return JSONResponse(as_json({"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}), 201)

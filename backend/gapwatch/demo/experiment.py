@@ -12,17 +12,13 @@ from numpy.typing import NDArray
 from gapwatch.demo.gaps import GAPS, with_gaps
 from gapwatch.demo.labels import label_failures
 from gapwatch.demo.world import OBJECTS, SIM, SURFACES, Run, draw_scene, run
+from gapwatch.statistics.causes.failed_episodes import FailedBatch
 from gapwatch.statistics.causes.label_balance import even_out
 from gapwatch.statistics.causes.ledger import Ledger, make_ledger
 from gapwatch.statistics.causes.shapley import shapley
+from gapwatch.statistics.causes.signal_ranges import CONTRACT_SIGNAL, usual_ranges
 from gapwatch.statistics.causes.slices import Counts, slice_drops
-from gapwatch.statistics.causes.weighing import (
-    CONTRACT_SIGNAL,
-    FailedBatch,
-    ledger_side,
-    usual_ranges,
-    weigh,
-)
+from gapwatch.statistics.causes.weighing import ledger_side, weigh
 from gapwatch.taxonomy import CATEGORIES, Taxonomy
 
 TAXONOMY = Taxonomy()
@@ -30,7 +26,7 @@ N_SIM, N_TRUTH = 1000, 100_000
 
 
 @dataclass(frozen=True)
-class ExperimentSide:
+class WorldSide:
     """A run, what people wrote about its failures (None: nothing at all), and whether its contract differs."""
 
     run: Run
@@ -63,19 +59,19 @@ def lighting_of(brightness: NDArray[np.float64]) -> NDArray[np.str_]:
 
 def two_sides(
     gaps: Sequence[str], n_real: int, seed: int, *, labelled: bool, n_sim: int = N_SIM
-) -> tuple[ExperimentSide, ExperimentSide]:
+) -> tuple[WorldSide, WorldSide]:
     """Sim and real, drawn apart. Every other seed hands over to a person instead of placing."""
     generator = np.random.default_rng(seed)
     handover = seed % 2 == 0 or any(GAPS[name].handover for name in gaps)
     sides = []
     for world, n in ((SIM, n_sim), (with_gaps(*gaps), n_real)):
         found = run(world, draw_scene(n, generator, handover=handover))
-        sides.append(ExperimentSide(found, label_failures(found, generator) if labelled else None))
+        sides.append(WorldSide(found, label_failures(found, generator) if labelled else None))
     sim, real = sides
-    return sim, ExperimentSide(real.run, real.labels, int("action scale" in gaps))
+    return sim, WorldSide(real.run, real.labels, int("action scale" in gaps))
 
 
-def ledger_of(sim: ExperimentSide, real: ExperimentSide, *, phases: bool = True) -> Ledger:
+def ledger_of(sim: WorldSide, real: WorldSide, *, phases: bool = True) -> Ledger:
     """The ledger as the service makes it: usual ranges and credit, suspects of the slices, weights, sides."""
     usual = usual_ranges(
         sim.signals(~sim.run.failed),
@@ -94,7 +90,7 @@ def ledger_of(sim: ExperimentSide, real: ExperimentSide, *, phases: bool = True)
     )
 
 
-def batch_of_side(side: ExperimentSide, *, phases: bool = True) -> FailedBatch:
+def batch_of_side(side: WorldSide, *, phases: bool = True) -> FailedBatch:
     rows = np.flatnonzero(side.run.failed)
     return FailedBatch(
         np.ones(len(rows)),
@@ -106,7 +102,7 @@ def batch_of_side(side: ExperimentSide, *, phases: bool = True) -> FailedBatch:
     )
 
 
-def counts_of(sim: ExperimentSide, real: ExperimentSide) -> dict[tuple[str, str], Counts]:
+def counts_of(sim: WorldSide, real: WorldSide) -> dict[tuple[str, str], Counts]:
     """Successes and episodes of both sides at every level of every condition."""
     counts: dict[tuple[str, str], list[int]] = {}
     for place, side in ((0, sim), (2, real)):

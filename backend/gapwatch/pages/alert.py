@@ -13,6 +13,7 @@ from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import NEEDS, TrendAnswer, answer_trend
+from gapwatch.answers.trend_line import trend_line
 from gapwatch.errors import NotFound
 from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
@@ -20,9 +21,9 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import (
     alert_actions,
     alert_list,
-    timeline,
+    events,
 )
-from gapwatch.store.alerting.timeline import EventRow
+from gapwatch.store.alerting.events import EventRow
 from gapwatch.store.read.sides import Window
 from gapwatch.watching.notification import sentence
 
@@ -71,16 +72,16 @@ class AlertHandlers:
         question = Question(datetime.now(UTC), Window(since, None))
         sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
         described = subject.described
-        events = []
+        dated: list[EventRow] = []
         if described is not None:
-            events = timeline.events_of(visit.transaction, visit.project_id, described.id, since, None)
+            dated = events.events_of(visit.transaction, visit.project_id, described.id, since, None)
         answer = answer_trend(sides)
         page = AlertPage(
             alert=found,
             entry=alert_entry(visit, found),
             sentence=sentence(reason_of(found)),
             changed_at=changed_at,
-            before=_before(events, about),
+            before=_before(dated, about),
             others=[one for one in open_alerts(visit, slug) if one.id != found["id"]],
             trend=answer,
             deployment_href=visit.frame.links.to("deployments", slug),
@@ -88,14 +89,15 @@ class AlertHandlers:
         )
         drawn = {}
         if any(step.n for step in answer.steps):
-            marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(events, start=1)]
+            marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(dated, start=1)]
             drawn["trend"] = trend.trend_figure(
                 answer,
+                trend_line(answer, changed_at),
                 marks,
                 visit.frame.links.to("episodes", deployment=slug, domain="real"),
                 changed_at,
             )
-        return View("alert.html", page, 200, drawn, about=events)
+        return View("alert.html", page, 200, drawn, about=dated)
 
     def act(self, visit: Visit) -> Response:
         found = self._find(visit)
@@ -122,13 +124,13 @@ class AlertHandlers:
     def _record(self, visit: Visit, slug: str, title: str) -> None:
         described = deployment_subject(visit.transaction, visit.project_id, slug).described
         if described is not None:
-            timeline.record_event(
+            events.record_event(
                 visit.transaction,
                 visit.project_id,
-                described.id,
                 kind="mitigation",
                 at=datetime.now(UTC),
                 title=title.splitlines()[0][:200],
+                deployment_id=described.id,
                 actor=visit.actor,
             )
 
@@ -142,9 +144,9 @@ class AlertHandlers:
         return found
 
 
-def _before(events: list[EventRow], about: datetime) -> list[PrecedingEvent]:
+def _before(dated: list[EventRow], about: datetime) -> list[PrecedingEvent]:
     """What happened in the two weeks before, the nearest first. Nearness is not proof."""
-    found = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in events]
+    found = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in dated]
     near = [one for one in found if -HOURS_AFTER <= one.hours_before <= 24 * DAYS_BEFORE]
     return sorted(near, key=lambda one: abs(one.hours_before))
 

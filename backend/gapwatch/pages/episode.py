@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from gapwatch.answers.episode_evidence import (
+    CategoryShare,
+    EpisodeEvidence,
+    RankedAmong,
+    SignalRank,
+    SimilarFailures,
+    read_episode_evidence,
+)
 from gapwatch.errors import NotFound
 from gapwatch.filters import EpisodeFilter
 from gapwatch.pages.episodes import ListFilter, failed_in_words
-from gapwatch.pages.evidence import Alike, Held, SignalRank, held_against, in_words
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.words import count
 from gapwatch.record import LONGEST_NOTE
 from gapwatch.store.read import episodes, related_episodes
 from gapwatch.store.read.episodes import Place
 from gapwatch.store.write import labels
-from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED
-
-
-@dataclass(frozen=True)
-class CategoryShare:
-    category: str
-    weight: float
-    why: list[str]
+from gapwatch.taxonomy import CATEGORIES
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,12 @@ class EpisodePage:
     record: dict[str, Any]
     title: str
     shares: list[CategoryShare]
+    # What the shares were weighed with, in words; None for an attempt that did not fail.
+    weighed_by: str | None
     signals: list[SignalRank]
     # What the signals are ranked against, in words; None without a baseline.
     compared_with: str | None
-    alike: Alike | None
+    alike: SimilarFailures | None
     pairs: list[PairLink]
     history: list[HistoryLine]
     here: str
@@ -68,18 +71,22 @@ class EpisodeHandlers:
         record = _find(visit)
         asked = read_filter(visit.request, ListFilter)
         links = visit.frame.links
-        held = held_against(visit.transaction, visit.project_id, record)
+        evidence = read_episode_evidence(visit.transaction, visit.project_id, record, datetime.now(UTC))
         pairs = related_episodes.paired_episodes(visit.transaction, visit.project_id, record)
         changes = related_episodes.changes_of(visit.transaction, visit.project_id, record["id"])
         page = EpisodePage(
             record=record,
             title=_title(record),
-            shares=_shares(held),
-            signals=held.signals,
-            compared_with=held.compared_with,
-            alike=held.alike,
-            pairs=[PairLink(one.id, one.domain, one.outcome, links.to("episodes", one.id)) for one in pairs],
-            history=[HistoryLine(one.at, one.actor, _in_words(one.action, one.details)) for one in changes],
+            shares=evidence.shares,
+            weighed_by=_weighed_by(evidence),
+            signals=evidence.signals,
+            compared_with=_compared_with(evidence.ranked_among),
+            alike=evidence.similar,
+            pairs=[PairLink(pair.id, pair.domain, pair.outcome, links.to("episodes", pair.id)) for pair in pairs],
+            history=[
+                HistoryLine(change.at, change.actor, _in_words(change.action, change.details))
+                for change in changes
+            ],
             here=links.to("episodes", record["id"], **asked.given),
             next=self._next(visit, record, asked.filter, asked.given),
             back=links.to("episodes", **asked.given),
@@ -137,21 +144,22 @@ def _title(record: dict[str, Any]) -> str:
     )
 
 
-def _shares(held: Held) -> list[CategoryShare]:
-    """Heaviest first, what has no evidence last."""
-    found = held.attribution
-    if found is None:
-        return []
-    order = sorted(found.weights, key=lambda name: (name == UNATTRIBUTED, -found.weights[name]))
-    return [
-        CategoryShare(
-            name,
-            found.weights[name],
-            [in_words(line.sentence, held.differing) for line in found.evidence if name in line.categories]
-            or (["no evidence claims it"] if name == UNATTRIBUTED else []),
-        )
-        for name in order
-    ]
+def _weighed_by(evidence: EpisodeEvidence) -> str | None:
+    if not evidence.shares:
+        return None
+    if evidence.deployment is None:
+        return "By labels and phase only: no deployment says what is usual."
+    return f"The same weights as in the ledger of {evidence.deployment}."
+
+
+def _compared_with(among: RankedAmong | None) -> str | None:
+    if among is None:
+        return None
+    simulator = "" if among.simulator is None else f" of {among.simulator}"
+    return (
+        f"Rank among {count(among.n_sim)} sim episodes{simulator} and {count(among.n_real)} real ones "
+        f"of {among.deployment}."
+    )
 
 
 def _in_words(action: str, details: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -11,16 +11,15 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from gapwatch.answers import ledger
+from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.filters import EpisodeFilter, StatisticsFilter
-from gapwatch.pages.evidence import episodes_behind
 from gapwatch.pages.filtering import Applied, Asked, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.links import Links
 from gapwatch.pages.page_cursor import read_mark, write_mark
-from gapwatch.statistics.causes.attribution import FailedEpisode, attribute
 from gapwatch.store.read import episodes, fleet
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
@@ -54,7 +53,7 @@ class EpisodeEntry:
     # Where and how it failed, in the sender's words.
     failed: str
     note: str | None
-    # Where labels and phase point, heaviest first; what a person said stands alone.
+    # What a person or labels decided, heaviest first; what else is known is weighed on the episode's own page.
     categories: list[str]
     by_person: bool
     # How much of the failure the asked category has, and the evidence for it.
@@ -93,7 +92,7 @@ class EpisodesHandlers:
         found, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
         taxonomy = Taxonomy(visit.options.get("taxonomy"))
         page = EpisodesPage(
-            entries=[_entry(record, taxonomy, links, asked.given) for record in found],
+            entries=_entries(found, taxonomy, links, asked.given),
             applied=applied(links, ("episodes",), asked.given),
             given=asked.given,
             problems=asked.problems,
@@ -120,9 +119,10 @@ def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:
     question = question_of(about, datetime.now(UTC))
     subject = deployment_subject(visit.transaction, visit.project_id, wanted.deployment or "")
     sides = load_sides(visit.transaction, visit.project_id, subject, question, ledger.NEEDS)
-    behind = {one.id: one for one in episodes_behind(sides, wanted.evidence or "", MOST_BEHIND)}
+    heaviest = heaviest_episodes(sides, wanted.evidence or "", MOST_BEHIND)
+    behind = {episode.id: episode for episode in heaviest}
     records = episodes.find_episodes(visit.transaction, visit.project_id, list(behind))
-    entries = [_entry(record, sides.taxonomy, links, asked.given) for record in records]
+    entries = _entries(records, sides.taxonomy, links, asked.given)
     page = EpisodesPage(
         entries=[
             replace(entry, weight=behind[entry.id].weight, why=list(behind[entry.id].evidence))
@@ -147,13 +147,18 @@ def failed_in_words(failure: dict[str, Any]) -> str:
     return ": ".join(part for part in (failure.get("phase"), labels) if part)
 
 
-def _entry(record: dict[str, Any], taxonomy: Taxonomy, links: Links, given: dict[str, list[str]]) -> EpisodeEntry:
+def _entries(
+    records: Sequence[dict[str, Any]], taxonomy: Taxonomy, links: Links, given: dict[str, list[str]]
+) -> list[EpisodeEntry]:
+    failures = [record.get("failure", {}) if record["outcome"] == "failure" else {} for record in records]
+    decided = decided_categories(failures, taxonomy)
+    return [_entry(record, categories, links, given) for record, categories in zip(records, decided, strict=True)]
+
+
+def _entry(
+    record: dict[str, Any], categories: list[str], links: Links, given: dict[str, list[str]]
+) -> EpisodeEntry:
     failure = record.get("failure", {})
-    categories: list[str] = []
-    if record["outcome"] == "failure":
-        said = FailedEpisode(failure.get("category"), failure.get("labels") or (), failure.get("phase"))
-        weights = attribute(said, taxonomy).weights
-        categories = [name for name in sorted(weights, key=lambda name: -weights[name]) if name != UNATTRIBUTED]
     return EpisodeEntry(
         id=record["id"],
         started_at=record["started_at"],

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.answers.drop import smallest_success
 from gapwatch.answers.fleet import FleetRow, fleet_rows
+from gapwatch.answers.leading_categories import LeadingCategory, leading_categories
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
 from gapwatch.pages.alerts import SEVERITIES, AlertEntry, open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.leading import Leading, leading_categories
 from gapwatch.pages.sparklines import Spark, sparkline
 from gapwatch.store.read import directory, fleet
 from gapwatch.taxonomy import Taxonomy
@@ -43,7 +43,7 @@ class FleetFilter(BaseModel):
 @dataclass(frozen=True)
 class FleetEntry:
     row: FleetRow
-    lead: Leading | None
+    lead: LeadingCategory | None
     spark: Spark | None
     newest: datetime
     alert: AlertEntry | None
@@ -172,7 +172,7 @@ _ORDER: dict[str, Callable[[FleetRow], tuple[Any, ...]]] = {
 }
 
 
-def _matches(row: FleetRow, leads: Mapping[str, Leading], wanted: FleetFilter) -> bool:
+def _matches(row: FleetRow, leads: Mapping[str, LeadingCategory], wanted: FleetFilter) -> bool:
     lead = leads.get(row.slug)
     return (
         (not wanted.q or _has_words(row, wanted.q))

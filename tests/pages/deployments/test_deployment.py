@@ -154,6 +154,8 @@ def test_a_recorded_mitigation_is_measured_before_and_after(engineer, project):
     assert measured["before"]["n"] > 30 and measured["after"]["n"] > 30
     assert measured["interval"][0] <= measured["change"] <= measured["interval"][1]
     assert [event["kind"] for event in twin["events"]] == ["mitigation"]
+    told = "SELECT details FROM audit_entries WHERE project_id = :p AND action = 'event.recorded'"
+    assert project.value(told) == {"kind": "mitigation", "title": "lamp hood"}
 
 
 def test_a_deployment_without_simulation_says_what_to_send(service, project):

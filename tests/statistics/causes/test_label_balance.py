@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-from failed_batches import batch_of
 
-from gapwatch.statistics.causes.attribution import FailedEpisode
+from gapwatch.statistics.causes.failed_episodes import FailedEpisode, batch_of
 from gapwatch.statistics.causes.label_balance import even_out
 from gapwatch.statistics.causes.ledger import make_ledger
 from gapwatch.statistics.causes.weighing import ledger_side, weigh
@@ -23,8 +22,8 @@ def evened(sim, real):
 def test_unlabelled_failures_are_taken_to_be_like_labelled_ones_of_their_phase():
     sim = failures((30, "lift", ()), (10, "approach", ()))
     real = failures((6, "lift", ["too_heavy"]), (2, "lift", ["slip"]), (2, "lift", ()), (10, "approach", ()))
-    of_sim, of_real, side = evened(sim, real)
-    assert side == "sim"
+    of_sim, of_real, balance = evened(sim, real)
+    assert balance.side == "sim"
     # Eight of ten are labelled: six heavy, two slipped; the other two, and the approaches, are what they were.
     assert of_sim.of("object_property")[:30] == pytest.approx(np.full(30, 0.6), abs=1e-3)
     assert of_sim.of("contact_dynamics")[:30] == pytest.approx(np.full(30, 0.4), abs=1e-3)
@@ -46,8 +45,8 @@ def test_the_same_world_labelled_on_one_side_accuses_nobody():
 
 def test_the_other_way_round_it_is_reality_that_is_evened_out():
     sim, real = failures((20, "lift", ["too_heavy"])), failures((9, "lift", ()))
-    of_sim, of_real, side = evened(sim, real)
-    assert side == "real"
+    of_sim, of_real, balance = evened(sim, real)
+    assert balance.side == "real"
     assert of_real.of("object_property").sum() == 9
     assert of_sim.of("object_property").sum() == 20
 

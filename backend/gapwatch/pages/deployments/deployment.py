@@ -9,9 +9,11 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.answers import contract, drop, failures, ledger, onset, signals, slices, trend
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
+from gapwatch.answers.failure_weights import weigh_sides
 from gapwatch.answers.failures import answer_failures
-from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger
+from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.mitigations import measure_mitigations, suggestions
 from gapwatch.answers.needs import Need
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import question_of
@@ -24,10 +26,6 @@ from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
 from gapwatch.pages.alerts import open_alerts
 from gapwatch.pages.deployments.figures import Figures, draw
-from gapwatch.pages.deployments.mitigations import (
-    measured,
-    suggestions,
-)
 from gapwatch.pages.deployments.report import (
     Report,
     report_headers,
@@ -38,8 +36,7 @@ from gapwatch.pages.deployments.view import Choices, DeploymentPage
 from gapwatch.pages.filtering import applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
-from gapwatch.store.alerting import timeline
-from gapwatch.store.alerting.timeline import EVENT_KINDS, MOST_EVENTS
+from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, record_event
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")
@@ -90,8 +87,14 @@ class DeploymentHandlers:
             raise NotFound(str(error).capitalize()) from None
         if kind not in EVENT_KINDS or not title or described is None:
             raise NotFound("Give a kind and a title.")
-        timeline.record_event(
-            visit.transaction, visit.project_id, described.id, kind=kind, at=at, title=title, actor=visit.actor
+        record_event(
+            visit.transaction,
+            visit.project_id,
+            kind=kind,
+            at=at,
+            title=title,
+            deployment_id=described.id,
+            actor=visit.actor,
         )
         return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
 
@@ -104,8 +107,9 @@ class DeploymentHandlers:
         assert described is not None  # noqa: S101 - a deployment's subject is described
         # What only the JSON twin shows is not computed for the page.
         in_full = visit.request.query_params.get("format") == "json"
+        weighed = weigh_sides(sides)
         slices = answer_slices(sides, level_pairs=in_full)
-        ledger = answer_ledger(sides, condition_shares=in_full)
+        ledger = answer_ledger(sides, weighed, condition_shares=in_full)
         trend, drop = answer_trend(sides), answer_drop(sides)
         # Shown from where the line begins: older events explain nothing that is seen.
         first = question.window.since or min((step.at for step in trend.steps), default=described.described_at)
@@ -125,12 +129,12 @@ class DeploymentHandlers:
             ledger=ledger,
             slices=slices,
             signals=answer_signals(sides),
-            failures=answer_failures(sides),
+            failures=answer_failures(sides, weighed),
             trend=trend,
             contract=answer_contract(sides),
             onset=answer_onset(sides),
             events=events,
-            mitigations=measured(events, trend.steps),
+            mitigations=measure_mitigations(events, trend.steps),
             suggestions=suggestions(ledger),
             alerts=open_alerts(visit, described.slug),
             choices=_choices(sides, slices, asked.given),
@@ -152,8 +156,7 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     """The category that loses most, where a loss is established at all."""
     if drop.verdict not in ("large", "small"):
         return None
-    first = max(ledger.categories, key=lambda part: part.contribution, default=None)
-    return first if first is not None and first.contribution > 0 else None
+    return leading_part(ledger)
 
 
 def _choices(sides: Sides, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:

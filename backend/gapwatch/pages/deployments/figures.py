@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gapwatch.answers.slices import SliceAnswer
+from gapwatch.answers.trend_line import trend_line
 from gapwatch.levels import MISSING, number_range
 from gapwatch.pages.deployments.view import DeploymentPage
 from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
@@ -73,7 +74,9 @@ def draw(page: DeploymentPage, links: Links) -> Figures:
         heights["ledger"] = ledger.height(len(parts))
     if any(step.n for step in page.trend.steps):
         marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
-        drawn["trend"] = trend.trend_figure(page.trend, marks, to.real(since=None, until=None))
+        drawn["trend"] = trend.trend_figure(
+            page.trend, trend_line(page.trend), marks, to.real(since=None, until=None)
+        )
         heights["trend"] = 320
     groups = grouped(page.slices.slices)
     if groups:

@@ -9,12 +9,12 @@ from gapwatch.answers.contract import ContractAnswer
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.failures import FailuresAnswer
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
+from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.signals import SignalsAnswer
 from gapwatch.answers.slices import SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alerts import AlertEntry
-from gapwatch.pages.deployments.mitigations import Mitigation, Suggestion
 from gapwatch.pages.filtering import Applied
 from gapwatch.store.read.directory import DatedEvent
 

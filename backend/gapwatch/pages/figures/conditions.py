@@ -9,7 +9,6 @@ from gapwatch.answers.slices import SliceAnswer, SliceSide
 from gapwatch.pages.figures.axes import ANCHOR, right_column
 from gapwatch.pages.figures.text import bold, plain, short
 from gapwatch.pages.words import count, percent, point_interval, points
-from gapwatch.statistics.estimates.rates import wilson
 
 MOST_LEVELS = 24
 GROUP_GAP = 1.3
@@ -144,4 +143,4 @@ def _drop(one: SliceAnswer) -> str:
 
 
 def _interval(side: SliceSide) -> tuple[float, float]:
-    return wilson(side.successes, side.n) if side.n else (0.0, 0.0)
+    return side.interval or (0.0, 0.0)

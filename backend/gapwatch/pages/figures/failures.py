@@ -1,4 +1,4 @@
-"""Real failures by phase and by where their words point; cells in which sim never fails are outlined."""
+"""Real failures by phase and category, weighed as in the ledger; cells in which sim never fails are outlined."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from gapwatch.taxonomy import UNATTRIBUTED
 
 MOST_PHASES = 8
 NO_PHASE = "no phase"
+# Fewer failures than this are shown as none.
+HARDLY_ANY = 0.5
 ROW_HEIGHT, FRAME_HEIGHT = 32, 40
 
 
@@ -31,25 +33,27 @@ class FailureTable:
             real
             for row, others in zip(self.real, self.sim, strict=True)
             for real, sim in zip(row, others, strict=True)
-            if not sim
+            if sim < HARDLY_ANY
         )
 
 
 def failure_table(groups: Sequence[FailureGroup]) -> FailureTable:
-    """A group that points to several categories is shared equally; one that points nowhere is unattributed."""
+    """The groups' weights by category and phase; a category with hardly any failure has no row."""
     cells: dict[tuple[str, str], list[float]] = {}
     for group in groups:
-        to = group.points_to or (UNATTRIBUTED,)
-        for category in to:
-            cell = cells.setdefault((category, group.phase or NO_PHASE), [0.0, 0.0])
-            cell[0] += group.real.failures / len(to)
-            cell[1] += group.sim.failures / len(to)
+        for weight in group.weights:
+            cell = cells.setdefault((weight.category, group.phase or NO_PHASE), [0.0, 0.0])
+            cell[0] += weight.real
+            cell[1] += weight.sim
     phases = _by_weight(cells, 1)[:MOST_PHASES]
-    kept = {key: cell for key, cell in cells.items() if key[1] in phases and cell[0]}
-    only = {category: 0.0 for category, _ in kept}
-    for (category, _), (real, sim) in kept.items():
-        only[category] += real if not sim else 0.0
-    total = {category: sum(cell[0] for key, cell in kept.items() if key[0] == category) for category in only}
+    total: dict[str, float] = {}
+    only: dict[str, float] = {}
+    for (category, phase), (real, sim) in cells.items():
+        if phase in phases and real:
+            total[category] = total.get(category, 0.0) + real
+            only[category] = only.get(category, 0.0) + (real if sim < HARDLY_ANY else 0.0)
+    least = min(HARDLY_ANY, max(total.values(), default=0.0))
+    only = {category: failures for category, failures in only.items() if total[category] >= least}
     order = sorted(only, key=lambda name: (name == UNATTRIBUTED, -only[name], -total[name], name))
     return FailureTable(
         order,
@@ -76,7 +80,7 @@ def failures_figure(table: FailureTable, n_real: int, n_sim: int, href: Callable
     """`href(phase)` answers where the real failures of a phase are listed."""
     rows, columns = range(len(table.categories)), range(len(table.phases))
     largest = max((value for row in table.real for value in row), default=1.0)
-    outlined = [(x, y) for y in rows for x in columns if table.real[y][x] and not table.sim[y][x]]
+    outlined = [(x, y) for y in rows for x in columns if _is_new(table, x, y)]
     return {
         "data": [
             {
@@ -124,6 +128,11 @@ def failures_figure(table: FailureTable, n_real: int, n_sim: int, href: Callable
     }  # fmt: skip
 
 
+def _is_new(table: FailureTable, x: int, y: int) -> bool:
+    """Whether real fails in a way that sim does not know."""
+    return table.real[y][x] >= HARDLY_ANY > table.sim[y][x]
+
+
 def _ink(value: float, largest: float) -> str:
     """On the strongest cells the paper's own dark: the hue is as bright in both themes."""
     return "#17191c" if value > 0.5 * largest else "var(--ink)"
@@ -136,6 +145,6 @@ def _hover(table: FailureTable, x: int, y: int, n_real: int, n_sim: int) -> str:
         f"{count(round(real, 1))} of {count(n_real)} real episodes",
         f"{count(round(sim, 1))} of {count(n_sim)} sim episodes",
     ]
-    if real and not sim:
+    if _is_new(table, x, y):
         words.append("<b>real only</b>")
     return "<br>".join(words)

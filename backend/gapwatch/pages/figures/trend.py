@@ -1,20 +1,18 @@
-"""Real success over time beside the baseline: a line of a week's window that never spans a change, and events."""
+"""Real success over time beside the baseline, with change points and events."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from gapwatch.answers.trend import Step, TrendAnswer
+from gapwatch.answers.trend import TrendAnswer
+from gapwatch.answers.trend_line import WINDOW_DAYS, LinePoint
 from gapwatch.pages.figures.text import plain
 from gapwatch.pages.words import MONTHS, THIN_GAP, count, percent, plain_day, plain_time, utc_text
-from gapwatch.statistics.estimates.rates import wilson
 
-WINDOW_DAYS = 7
 MOST_SINGLE_DAYS, DAY_MS = 9, 24 * 3600 * 1000
 GLYPHS = {
     "release": ("▲", "triangle-up"),
@@ -35,55 +33,23 @@ class Mark:
     kind: str
 
 
-@dataclass(frozen=True)
-class Smoothed:
-    at: datetime
-    n: int
-    value: float
-    low: float
-    high: float
-
-
-def smoothed(steps: Sequence[Step], tier: str, breaks: Sequence[datetime]) -> list[list[Smoothed]]:
-    """Runs of the real line. A day's window holds seven days of one version and ends at a change point."""
-    runs: list[list[Smoothed]] = []
-    window: deque[Step] = deque()
-    k = n = 0
-    span = timedelta(days=WINDOW_DAYS) if tier == "day" else timedelta(0)
-    for step in (step for step in steps if step.n):
-        cut = window and (
-            step.version != window[-1].version
-            or any(window[-1].at < change <= step.at for change in breaks)
-            or step.at - window[-1].at > timedelta(days=14 if tier != "month" else 62)
-        )
-        if cut or not runs:
-            runs.append([])
-            window.clear()
-            k = n = 0
-        while window and step.at - window[0].at >= span:
-            gone = window.popleft()
-            k, n = k - gone.successes, n - gone.n
-        window.append(step)
-        k, n = k + step.successes, n + step.n
-        low, high = wilson(k, n)
-        runs[-1].append(Smoothed(step.at, n, k / n, low, high))
-    return runs
-
-
 def trend_figure(
-    answer: TrendAnswer, marks: Sequence[Mark], episodes: str, changed_at: datetime | None = None
+    answer: TrendAnswer,
+    runs: Sequence[Sequence[LinePoint]],
+    marks: Sequence[Mark],
+    episodes: str,
+    changed_at: datetime | None = None,
 ) -> dict[str, Any]:
-    """`episodes` is where those of all time are listed; a point of the line opens those of its days.
+    """`runs` are the answer's line. `episodes` is where those of all time are listed; a point of the line opens
+    those of its days.
 
     An alert knows itself when something changed; else the answer's change points are drawn.
     """
     points = answer.change_points if changed_at is None else ()
-    changes = [_midnight(point.day) for point in points] if changed_at is None else [changed_at]
-    runs = smoothed(answer.steps, answer.tier, changes)
     times = [point.at for run in runs for point in run] or [step.at for step in answer.steps]
     times += [mark.at for mark in marks]
     start, end = min(times), max(times) + timedelta(days=1)
-    lows = [point.low for run in runs for point in run] + [
+    lows = [point.interval[0] for run in runs for point in run] + [
         value for value in [_sim(answer)[0]] if value is not None
     ]
     floor = max(0.0, 10 * ((100 * min(lows, default=0.0)) // 10) - 8)
@@ -141,7 +107,7 @@ def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[
     return data
 
 
-def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
+def _run(run: Sequence[LinePoint], tier: str, episodes: str) -> list[dict[str, Any]]:
     """A point's customdata: its day, the interval, n, and from when to when its episodes are, in seconds.
 
     The texts are put together by Plotly: written out they were most of a page over a year.
@@ -151,7 +117,8 @@ def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
     end = {"day": _next_day, "hour": _next_hour, "month": _next_month}[tier]
     band = {
         "x": [*x, *reversed(x)],
-        "y": [round(100 * p.high, 2) for p in run] + [round(100 * p.low, 2) for p in reversed(run)],
+        "y": [round(100 * p.interval[1], 2) for p in run]
+        + [round(100 * p.interval[0], 2) for p in reversed(run)],
         "fill": "toself", "fillcolor": "var(--real-band)", "line": {"width": 0}, "mode": "lines",
         "hoverinfo": "skip", "type": "scatter",
     }  # fmt: skip
@@ -166,7 +133,7 @@ def _run(run: list[Smoothed], tier: str, episodes: str) -> list[dict[str, Any]]:
         "hovertemplate": f"<b>{what} %{{customdata[0]}}</b><br>%{{y:.1f}} % [%{{customdata[1]:.1f}}, "
         "%{customdata[2]:.1f}]<br>n %{customdata[3]:,}<br>Click: these episodes<extra></extra>",
         "customdata": [
-            [word(p.at), round(100 * p.low, 2), round(100 * p.high, 2), p.n,
+            [word(p.at), round(100 * p.interval[0], 2), round(100 * p.interval[1], 2), p.n,
              int((p.at - span).timestamp()), int(end(p.at).timestamp())]
             for p in run
         ],

@@ -8,7 +8,6 @@ from typing import Any
 from gapwatch.answers.trust import TrustAnswer, TrustedPolicy
 from gapwatch.pages.figures.text import bold, short
 from gapwatch.pages.words import count, percent
-from gapwatch.statistics.estimates.rates import wilson
 
 MOST_LABELLED = 12
 # What the axes span at least, in points, and how near to each other two lines of text may stand.
@@ -16,10 +15,10 @@ NARROWEST, LINE = 20, 0.045
 
 
 def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
-    """For success, in per cent and with Wilson's intervals on both axes."""
+    """For success, in per cent and with the intervals of both axes."""
     policies = answer.policies
-    real = [_interval(one.real, one.n_real) for one in policies]
-    sim = [_interval(one.sim, one.n_sim) for one in policies]
+    real = [one.real_interval or (one.real, one.real) for one in policies]
+    sim = [one.sim_interval or (one.sim, one.sim) for one in policies]
     low = _floor([bound for bounds in (*real, *sim) for bound in bounds])
     diagonal = {
         "x": low + 0.08 * (100 - low),
@@ -113,10 +112,6 @@ def _hover(one: TrustedPolicy) -> str:
         f"{bold(f'{one.policy} {one.version}')}<br>sim {percent(one.sim)} %, n {count(one.n_sim)}"
         f"<br>real {percent(one.real)} %, n {count(one.n_real)}"
     )
-
-
-def _interval(value: float, n: int) -> tuple[float, float]:
-    return wilson(round(value * n), n) if n else (value, value)
 
 
 def _bars(values: list[float], bounds: list[tuple[float, float]], name: str) -> dict[str, Any]:

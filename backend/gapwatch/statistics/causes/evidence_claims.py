@@ -7,17 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.causes.attribution import (
-    FEWEST_SUCCESSES,
-    PARTS,
-    UNIT,
-    Level,
-    UsualRange,
-)
+from gapwatch.statistics.causes.failed_episodes import Array, Level
+from gapwatch.statistics.causes.signal_ranges import AT_THE_LIMIT, FEWEST_SUCCESSES, UsualRange
 from gapwatch.taxonomy import Taxonomy
 
-Array = NDArray[np.float64]
 Units = NDArray[np.int64]
+# Weights are whole parts of 1024: their sums and sums of squares are exact doubles, in any order, for billions of
+# episodes, so a ledger adds up and a replayed rollup is the same to the last bit.
+PARTS = 1024
+# Claims are whole numbers of this size before they are shared out, so that no order of adding can move a weight.
+UNIT = 2**20
+
+
+def deciding_labels(labels: Sequence[str], taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
+    """The labels that point somewhere, each once, with their categories; any of them decides an episode."""
+    return {
+        label: categories
+        for label in dict.fromkeys(labels)
+        if (categories := taxonomy.categories_of("labels", label))
+    }
 
 
 def add_labels(
@@ -27,7 +35,7 @@ def add_labels(
     column: Mapping[str, int],
     strength: float,
 ) -> NDArray[np.bool_]:
-    """Returns which rows are decided by a label."""
+    """Share `strength` equally among the labels of a row. Return which rows are decided by a label."""
     decided = np.zeros(len(rows), dtype=bool)
     known: dict[tuple[str, ...], Units | None] = {}
     for row, labels in enumerate(rows):
@@ -35,23 +43,23 @@ def add_labels(
             key = tuple(labels)
             if key not in known:
                 known[key] = _label_claims(key, taxonomy, column, strength)
-            found = known[key]
-            if found is not None:
+            of_labels = known[key]
+            if of_labels is not None:
                 decided[row] = True
-                claims[row] = found
+                claims[row] = of_labels
     return decided
 
 
 def _label_claims(
     labels: tuple[str, ...], taxonomy: Taxonomy, column: Mapping[str, int], strength: float
 ) -> Units | None:
-    found = [c for label in dict.fromkeys(labels) if (c := taxonomy.categories_of("labels", label))]
-    if not found:
+    deciding = deciding_labels(labels, taxonomy)
+    if not deciding:
         return None
     claims = np.zeros(len(column), dtype=np.int64)
-    for categories in found:
+    for categories in deciding.values():
         for category in categories:
-            claims[column[category]] += int(UNIT * strength) // len(found) // len(categories)
+            claims[column[category]] += int(UNIT * strength) // len(deciding) // len(categories)
     return claims
 
 
@@ -65,33 +73,37 @@ def add_signals(
 ) -> Units:
     """The farthest signal of a set of categories speaks for it; together they claim as much as the farthest.
 
-    Symptoms share what causes leave. Returns what was claimed.
+    Symptoms share what causes leave. Return what was claimed.
     """
     claimed = np.zeros(len(claims), dtype=np.int64)
     left = np.full(len(claims), most, dtype=np.int64)
     for is_symptom in (False, True):
         farthest: dict[tuple[str, ...], Units] = {}
         for name, values in signals.items():
-            found = taxonomy.categories_of("signals", name)
-            if found and taxonomy.is_symptom(name) is is_symptom:
+            to = taxonomy.categories_of("signals", name)
+            if to and taxonomy.is_symptom(name) is is_symptom:
                 far = far_out(values, usual[name])
-                farthest[found] = np.maximum(farthest[found], far) if found in farthest else far
+                farthest[to] = np.maximum(farthest[to], far) if to in farthest else far
         if not farthest:
             continue
         stack = np.array(list(farthest.values()))
         total = np.maximum(stack.sum(axis=0), 1)
         together = left * stack.max(axis=0) // UNIT
-        for found, far in farthest.items():
+        for to, far in farthest.items():
             claim = together * far // total
             claimed += claim
-            for category in found:
-                claims[:, column[category]] += claim // len(found)
+            for category in to:
+                claims[:, column[category]] += claim // len(to)
         left = left - together
     return claimed
 
 
 def far_out(values: Array, usual: UsualRange) -> Units:
-    """`attribution.unusual` of every value, in units; 0 inside the usual range and where there is no value."""
+    """How far each value lies outside the usual range, in units; 0 inside it and where there is no value.
+
+    Formula: min(1, 2 · distance beyond the limit / distance of the limit from the median), 1 where the usual
+    values are all one; times the credit of that side. For a normal signal 1 is reached at 3.5 standard deviations.
+    """
     far = np.zeros(len(values), dtype=np.int64)
     if usual.n < FEWEST_SUCCESSES:
         return far
@@ -101,7 +113,7 @@ def far_out(values: Array, usual: UsualRange) -> Units:
         (usual.low, usual.low - x, usual.below),
         (usual.high, x - usual.high, usual.above),
     ):
-        outside = beyond > 1e-9 * np.maximum(abs(limit), np.abs(x))
+        outside = beyond > AT_THE_LIMIT * np.maximum(abs(limit), np.abs(x))
         room = abs(limit - usual.median)
         degree = np.minimum(1.0, 2 * beyond / room) if room > 0 else np.ones(len(x))
         far = np.where(outside & there, (UNIT * (degree * credit)).astype(np.int64), far)
@@ -116,33 +128,34 @@ def add_conditions(
     suspects: Collection[tuple[str, Level]],
     most: Units,
 ) -> Units:
-    """Suspect levels share `most` equally. Returns what was claimed."""
+    """Share `most` equally among the suspect levels of a row. Return what was claimed."""
     hits: list[tuple[tuple[str, ...], NDArray[np.bool_]]] = []
     for name, own in levels.items():
-        found = taxonomy.categories_of("conditions", name)
-        if found:
-            hits.append((found, np.array([(name, level) in suspects for level in own], dtype=bool)))
+        to = taxonomy.categories_of("conditions", name)
+        if to:
+            hits.append((to, np.array([(name, level) in suspects for level in own], dtype=bool)))
     if not hits:
         return np.zeros(len(claims), dtype=np.int64)
     count = np.sum([hit for _, hit in hits], axis=0, dtype=np.int64)
     each = most // np.maximum(count, 1)
-    for found, hit in hits:
-        for category in found:
-            claims[hit, column[category]] += each[hit] // len(found)
+    for to, hit in hits:
+        for category in to:
+            claims[hit, column[category]] += each[hit] // len(to)
     return np.asarray(each * count)
 
 
 def add_phases(
     claims: Units, phases: Sequence[str | None], taxonomy: Taxonomy, column: Mapping[str, int], most: Units
 ) -> None:
+    """Give `most` of a row to the categories of its phase."""
     rows: dict[str, list[int]] = {}
     for row, phase in enumerate(phases):
         if phase is not None:
             rows.setdefault(phase, []).append(row)
     for phase, own in rows.items():
-        found = taxonomy.categories_of("phases", phase)
-        for category in found:
-            claims[own, column[category]] += most[own] // len(found)
+        to = taxonomy.categories_of("phases", phase)
+        for category in to:
+            claims[own, column[category]] += most[own] // len(to)
 
 
 def whole_parts(claims: Units, names: tuple[str, ...]) -> Units:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store.core.audit import audit
 from gapwatch.watching.changes import LOOK_BACK, SLACK, Happened
 
+EVENT_KINDS = ("release", "calibration", "simulator", "site", "mitigation", "other")
+MOST_EVENTS = 40
 
-def add_event(
+
+@dataclass(frozen=True)
+class EventRow:
+    id: int
+    kind: str
+    at: datetime
+    title: str
+    details: dict[str, Any]
+
+
+def record_event(
     connection: Connection,
     project_id: int,
     *,
@@ -19,9 +34,11 @@ def add_event(
     at: datetime,
     title: str,
     deployment_id: int | None,
-    details: dict[str, Any],
+    actor: str,
+    details: Mapping[str, Any] | None = None,
 ) -> int:
-    return int(
+    """Store an event of a deployment, or of the whole project, and who told of it; return its number."""
+    number = int(
         connection.execute(
             text("""
             INSERT INTO events (project_id, kind, at, title, deployment_id, details)
@@ -33,10 +50,33 @@ def add_event(
                 "at": at,
                 "title": title,
                 "d": deployment_id,
-                "details": json.dumps(details),
+                "details": json.dumps(dict(details or {})),
             },
         ).scalar_one()
     )
+    audit(connection, project_id, actor, "event.recorded", f"event/{number}", kind=kind, title=title)
+    return number
+
+
+def events_of(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    since: datetime | None,
+    until: datetime | None,
+) -> list[EventRow]:
+    """Those of the deployment and of the whole project in a window: the newest, oldest first."""
+    rows = connection.execute(
+        text("""
+        SELECT id, kind, at, title, details FROM events
+        WHERE project_id = :p AND (deployment_id = :d OR deployment_id IS NULL)
+          AND at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+          AND at < coalesce(CAST(:until AS timestamptz), 'infinity')
+        ORDER BY at DESC, id DESC LIMIT :most
+        """),
+        {"p": project_id, "d": deployment_id, "since": since, "until": until, "most": MOST_EVENTS},
+    )
+    return [EventRow(*row) for row in rows][::-1]
 
 
 def events_page(
@@ -63,7 +103,7 @@ def events_near(
     time.
     """
     window = {"p": project_id, "d": deployment_id, "from": change_at - LOOK_BACK, "to": change_at + SLACK}
-    told = connection.execute(
+    recorded = connection.execute(
         text("""
         SELECT e.kind, e.at, e.title, d.slug AS deployment, e.details FROM events e
         LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
@@ -71,7 +111,7 @@ def events_near(
         """),
         window,
     )
-    found = [
+    events = [
         Happened(
             row.kind,
             row.at,
@@ -80,9 +120,9 @@ def events_near(
             _word(row.details.get("site")),
             tuple(word for word in row.details.get("robots", ()) if isinstance(word, str)),
         )
-        for row in told
+        for row in recorded
     ]
-    return found + _releases(connection, window)
+    return events + _releases(connection, window)
 
 
 def _releases(connection: Connection, window: dict[str, Any]) -> list[Happened]:

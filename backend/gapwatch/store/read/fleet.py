@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from gapwatch.store.read.directory import Deployment
+from gapwatch.tally.sums import Signature
 
 
 def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
@@ -18,17 +19,21 @@ def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
     return [row.slug for row in rows]
 
 
+# real, sim in the window or "sim of all time"; deployment or simulator; policy; task.
+WordKey = tuple[str, int, int, int]
+
+
 @dataclass(frozen=True)
 class FailureWords:
     """How often deployments (real) and their baselines (sim) fail with which words.
 
-    `said`: what a signature says, labels and category. `simulators`: their numbers by name and version. `counts`:
-    domain, deployment or simulator, policy, task, signature, failures.
+    `signatures`: what was said, by number. `simulators`: their numbers by name and version. `counts`: whose,
+    signature, failures. With a window the words of all sim episodes come too, for baselines without any in it.
     """
 
-    said: dict[int, tuple[list[str], str | None]]
+    signatures: dict[int, Signature]
     simulators: dict[tuple[str | None, str | None], int]
-    counts: list[tuple[str, int, int, int, int, int]]
+    counts: list[tuple[WordKey, int, int]]
 
 
 # Whole months, or whole days for a window: a fleet is looked over, not measured to the minute.
@@ -49,14 +54,21 @@ WITH places AS (
         WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
           AND r.tier = :tier AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
     ) AS f ON true
+    UNION ALL
+    SELECT 'sim of all time', f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
+        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+        WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
+          AND r.tier = 'month' AND CAST(:since AS timestamptz) IS NOT NULL
+    ) AS f ON true
 )
-SELECT domain, source_id, policy_id, task_id, signature_id, sum(failures)::int, NULL AS labels, NULL AS category
+SELECT domain, source_id, policy_id, task_id, signature_id, sum(failures)::int, NULL AS phase, NULL AS labels,
+       NULL AS category
 FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
 UNION ALL
-SELECT 'said', 0, 0, 0, id, 0, labels, category FROM signatures
+SELECT 'signature', 0, 0, 0, id, 0, phase, labels, category FROM signatures
 WHERE project_id = :p AND id IN (SELECT signature_id FROM found)
 UNION ALL
-SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
+SELECT 'simulator', id, 0, 0, 0, 0, NULL, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
 """)
 # Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
 # Neither grows with the years that are stored.
@@ -92,17 +104,16 @@ def failure_words(
         "policies": [deployment.policy_id for deployment in deployments],
         "tasks": [deployment.task_id for deployment in deployments],
     }
-    found = FailureWords({}, {}, [])
-    for what, source, policy, task, signature, failures, labels, category in connection.execute(
-        _WORDS, asked
-    ).all():
-        if what == "said":
-            found.said[signature] = (labels, category)
+    words = FailureWords({}, {}, [])
+    for row in connection.execute(_WORDS, asked).all():
+        what, source, policy, task, signature, failures, phase, labels, category = row
+        if what == "signature":
+            words.signatures[signature] = Signature(phase, tuple(sorted(set(labels or ()))), category)
         elif what == "simulator":
-            found.simulators[labels[0], labels[1]] = source
+            words.simulators[labels[0], labels[1]] = source
         else:
-            found.counts.append((what, source, policy, task, signature, failures))
-    return found
+            words.counts.append(((what, source, policy, task), signature, failures))
+    return words
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:

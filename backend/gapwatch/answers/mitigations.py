@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,7 +18,9 @@ MOST_SUGGESTED = 3
 
 
 @dataclass(frozen=True)
-class Around:
+class DaysAround:
+    """Real attempts of the two weeks on one side of an event."""
+
     successes: int
     n: int
 
@@ -33,8 +35,8 @@ class Mitigation:
 
     title: str
     at: datetime
-    before: Around
-    after: Around
+    before: DaysAround
+    after: DaysAround
     change: float | None
     interval: tuple[float, float] | None
     verdict: str
@@ -48,7 +50,8 @@ class Suggestion:
     collect: str
 
 
-def measured(events: Sequence[DatedEvent], steps: Sequence[Step]) -> list[Mitigation]:
+def measure_mitigations(events: Sequence[DatedEvent], steps: Sequence[Step]) -> list[Mitigation]:
+    """Real success around each mitigation, the newest first."""
     return [_measure(event, steps) for event in events if event.kind == "mitigation"][::-1]
 
 
@@ -75,6 +78,6 @@ def _measure(event: DatedEvent, steps: Sequence[Step]) -> Mitigation:
     return Mitigation(event.title, event.at, before, after, -lost, (-high, -low), verdict)
 
 
-def _sum(steps: object) -> Around:
-    found = list(steps)  # type: ignore[call-overload]
-    return Around(sum(step.successes for step in found), sum(step.n for step in found))
+def _sum(steps: Iterable[Step]) -> DaysAround:
+    counts = [(step.successes, step.n) for step in steps]
+    return DaysAround(sum(successes for successes, _ in counts), sum(n for _, n in counts))
