@@ -8,14 +8,16 @@ import pytest
 from answers.lab import LATER, attempts, real, sim
 
 from gapwatch.answers import comparison_side
-from gapwatch.answers.comparison import compare_deployment
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes, read_episode_evidence
-from gapwatch.answers.failure_weights import weigh_comparison
+from gapwatch.answers.failure_weights import NEEDS, weigh_sides
 from gapwatch.answers.failures import answer_failures
 from gapwatch.answers.fleet import fleet_rows
 from gapwatch.answers.leading_categories import leading_categories
+from gapwatch.answers.ledger import NEEDS as LEDGER_NEEDS
 from gapwatch.answers.ledger import answer_ledger
+from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
+from gapwatch.answers.subjects import deployment_subject
 from gapwatch.demo.history import tell
 from gapwatch.demo.stories import STORIES
 from gapwatch.filters import StatisticsFilter
@@ -46,14 +48,19 @@ def labelled_in_real_only(lab):
     )
 
 
+def both_sides(lab, connection, slug, needs):
+    subject = deployment_subject(connection, lab.project.id, slug)
+    return load_sides(connection, lab.project.id, subject, question_of(StatisticsFilter(), NOW), needs)
+
+
 def ledger_and_groups(lab, slug):
     """In this process, where a test may say how many failures are read."""
     with lab.project.database.reading() as connection:
-        comparison = compare_deployment(connection, lab.project.id, slug, question_of(StatisticsFilter(), NOW))
-        weighed = weigh_comparison(comparison)
-        ledger = answer_ledger(comparison, weighed)
+        sides = both_sides(lab, connection, slug, LEDGER_NEEDS)
+        weighed = weigh_sides(sides)
+        ledger = answer_ledger(sides, weighed)
         return {part.category: part for part in [*ledger.categories, ledger.unattributed]}, answer_failures(
-            comparison, weighed
+            sides, weighed
         )
 
 
@@ -139,11 +146,10 @@ def test_the_fleet_evens_out_a_baseline_that_nobody_labelled_in_any_window(lab):
 
 def in_the_ledger(lab, connection, slug):
     """Episode → its weights, of every real failure that the ledger read."""
-    question = question_of(StatisticsFilter(), NOW)
-    comparison = compare_deployment(connection, lab.project.id, slug, question)
-    weighed = weigh_comparison(comparison)
+    sides = both_sides(lab, connection, slug, NEEDS)
+    weighed = weigh_sides(sides)
     rows = {episode_id: weighed.real.weights.row(row) for row, episode_id in enumerate(weighed.real.rows.ids)}
-    return comparison, rows
+    return sides, rows
 
 
 def as_shown(connection, lab, episode_id):
@@ -158,7 +164,7 @@ def test_an_episode_has_the_weights_of_its_row_in_the_ledger(lab, world):
     world(lab)
     with lab.project.database.reading() as connection:
         slug = lab.ask("/deployments")["deployments"][0]["slug"]
-        comparison, rows = in_the_ledger(lab, connection, slug)
+        sides, rows = in_the_ledger(lab, connection, slug)
         assert len(rows) > 50
         decided = 0
         for episode_id, weights in list(rows.items())[:60]:
@@ -172,7 +178,7 @@ def test_an_episode_has_the_weights_of_its_row_in_the_ledger(lab, world):
             decided += bool(categories)
         assert 0 < decided < 60
         leading = max(rows.values(), key=lambda weights: max(weights.values()))
-        for listed in heaviest_episodes(comparison, next(iter(leading)), 20):
+        for listed in heaviest_episodes(sides, next(iter(leading)), 20):
             _, evidence = as_shown(connection, lab, listed.id)
             [share] = [share for share in evidence.shares if share.category == next(iter(leading))]
             assert (share.weight, tuple(share.why)) == (listed.weight, listed.evidence)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gapwatch.answers.session_effects import (
     MOST_LISTED,
-    Sitting,
+    SessionEffect,
     with_sessions,
 )
 from gapwatch.statistics.estimates.drops import (
@@ -86,7 +86,7 @@ def test_a_side_holds_every_attempt_once_in_any_order_of_sessions(listed, good, 
 )
 def test_a_side_whose_sessions_say_nothing_is_that_of_its_counts(successes, n, listed):
     found = with_sessions(successes, n, listed)
-    assert found == Sitting(Side(successes, n), len(listed))
+    assert found == SessionEffect(Side(successes, n), len(listed))
     assert (found.design_effect, found.inflation) == (1, 1)
 
 

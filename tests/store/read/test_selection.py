@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapwatch.levels import MISSING
-from gapwatch.store.read.scopes import (
+from gapwatch.store.read.selection import (
     Cell,
     CellFilter,
     Parts,
