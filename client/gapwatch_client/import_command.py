@@ -14,7 +14,7 @@ from typing import Any
 from gapwatch_client.client import default_spool
 from gapwatch_client.importers import EXTRAS, FORMATS, Source, UnknownFormat, open_source
 from gapwatch_client.importers.mapping import BadMapping, Rules, read_rules
-from gapwatch_client.importers.places import is_place
+from gapwatch_client.importers.record_fields import is_field
 from gapwatch_client.importers.run import Checkpoint, Interrupted, Result, import_source
 from gapwatch_client.transport import Transport
 
@@ -62,9 +62,9 @@ def make_parser(program: str, more_help: str) -> argparse.ArgumentParser:
         "sources", nargs="+", metavar="FILE", help="file, directory, or an MLflow tracking address"
     )
     parser.add_argument("--format", choices=FORMATS, help="default: told by the name")
-    parser.add_argument("--map", metavar="FILE", help="mapping of columns to places of the record, JSON or TOML")
+    parser.add_argument("--map", metavar="FILE", help="mapping of columns to fields of the record, JSON or TOML")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="PLACE=VALUE", help="for every episode: task=, outcome=, …"
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="for every episode: task=, outcome=, …"
     )
     parser.add_argument("--experiment", help="of MLflow; default: all")
     parser.add_argument("--salt", default="", help="another set of ids: import the same file as other episodes")
@@ -154,10 +154,10 @@ def _import(
 def _given(settings: list[str]) -> dict[str, Any]:
     given = {}
     for setting in settings:
-        place, equals, value = setting.partition("=")
-        if not equals or not is_place(place):
-            raise BadOptions(f"--set {setting}: wanted PLACE=VALUE, such as task=pick-mug or conditions.light=dim")
-        given[place] = value
+        field, equals, value = setting.partition("=")
+        if not equals or not is_field(field):
+            raise BadOptions(f"--set {setting}: wanted FIELD=VALUE, such as task=pick-mug or conditions.light=dim")
+        given[field] = value
     return given
 
 

@@ -83,7 +83,7 @@ def test_the_mapping_may_be_toml(bring, stored, tmp_path):
 def test_importing_twice_stores_nothing_twice_and_a_grown_file_only_its_new_rows(bring, project, tmp_path, kind):
     rows = [{"started_at": f"2026-11-02T09:{n % 3:02}:00Z", "outcome": "success"} for n in range(9)]
     path = tmp_path / f"episodes.{kind}"
-    given = [f"--set={place}" for place in ("policy=p@1", "task=t", "deployment=d", "domain=real")]
+    settings = [f"--set={setting}" for setting in ("policy=p@1", "task=t", "deployment=d", "domain=real")]
 
     def write(some):
         if kind == "csv":
@@ -94,12 +94,12 @@ def test_importing_twice_stores_nothing_twice_and_a_grown_file_only_its_new_rows
             pq.write_table(pa.Table.from_pylist(some), path)
 
     write(rows[:6])
-    assert "6 new, 0 already there" in bring(path, *given)[1], "equal rows are episodes of their own"
-    assert "0 new, 6 already there" in bring(path, *given)[1]
+    assert "6 new, 0 already there" in bring(path, *settings)[1], "equal rows are episodes of their own"
+    assert "0 new, 6 already there" in bring(path, *settings)[1]
     write(rows)
-    assert "3 new, 6 already there" in bring(path, *given)[1]
+    assert "3 new, 6 already there" in bring(path, *settings)[1]
     assert project.stored() == 9
-    assert "9 new" in bring(path, *given, "--salt", "second rig")[1]
+    assert "9 new" in bring(path, *settings, "--salt", "second rig")[1]
 
 
 @pytest.mark.parametrize("kind", ["csv", "ndjson", "parquet"])
@@ -179,10 +179,10 @@ def test_a_dry_run_tells_and_sends_nothing(bring, project, tmp_path, mapping):
     [
         (["f.xyz"], "", "say --format"),
         (["missing.csv"], None, "no such file"),
-        (["f.csv", "--set", "tsak=x"], "", "wanted PLACE=VALUE"),
+        (["f.csv", "--set", "tsak=x"], "", "wanted FIELD=VALUE"),
         (["f.csv", "--map", "f.csv"], "{", "cannot be read"),
         (["f.csv", "--map", "f.csv"], '{"colums": {}}', "unknown colums"),
-        (["f.csv", "--map", "f.csv"], '{"columns": {"tsak": "x"}}', "tsak is no place"),
+        (["f.csv", "--map", "f.csv"], '{"columns": {"tsak": "x"}}', "tsak is not a field"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(bring, tmp_path, monkeypatch, arguments, content, said):

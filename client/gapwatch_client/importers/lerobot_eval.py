@@ -55,7 +55,7 @@ def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
         named = {"task": f"{task.get('task_group')}/{task.get('task_id')}"}
         named["conditions.task_group"] = task.get("task_group")
         for index in range(len(columns["outcome"])):
-            taken = {place: values[index] for place, values in columns.items() if index < len(values)}
+            taken = {name: values[index] for name, values in columns.items() if index < len(values)}
             yield named | taken | {"provenance.episode_index": index}
     for episode in info.get("per_episode", ()):
         taken = {
@@ -67,7 +67,7 @@ def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
             "provenance.episode_index": episode.get("episode_ix"),
             "provenance.seed": episode.get("seed"),
         }
-        yield {place: value for place, value in taken.items() if value is not None}
+        yield {name: value for name, value in taken.items() if value is not None}
     for name in ("overall", "aggregated", "per_group"):
         if name in info:
             notes.left_out(name, "averages; the service makes its own from the episodes")

@@ -11,7 +11,7 @@ from typing import Any
 
 from gapwatch_client.ids import id_of
 from gapwatch_client.importers.notes import Notes
-from gapwatch_client.importers.places import SERVERS_OWN, NotConvertible, converted, is_place
+from gapwatch_client.importers.record_fields import SERVERS_OWN, NotConvertible, converted, is_field
 
 MOST_SIGNALS = 256
 _SECTIONS = {"constants", "columns", "values", "scale", "ignore", "zone"}
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass
 class Rules:
-    """By place of the record: its column, its value, {what is written: what is meant}, and a factor."""
+    """By field of the record: its column, its constant, {written value: meant value}, and its factor."""
 
     columns: dict[str, str] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -59,13 +59,13 @@ def read_rules(path: Path | None) -> Rules:
     rules = Rules(
         columns=_flat(content.get("columns", {})),
         constants=_flat(content.get("constants", {})),
-        values={place: dict(words) for place, words in _value_tables(content.get("values", {})).items()},
+        values={name: dict(words) for name, words in _value_tables(content.get("values", {})).items()},
         scale=_flat(content.get("scale", {})),
         ignore=tuple(content.get("ignore", ())),
     )
-    for place in (*rules.columns, *rules.constants, *rules.values, *rules.scale):
-        if not is_place(place):
-            raise BadMapping(f"{path}: {place} is no place of an episode, such as task or conditions.lighting")
+    for name in (*rules.columns, *rules.constants, *rules.values, *rules.scale):
+        if not is_field(name):
+            raise BadMapping(f"{path}: {name} is not a field of an episode, such as task or conditions.lighting")
     if "zone" in content:
         from zoneinfo import ZoneInfo
 
@@ -105,16 +105,16 @@ def _value_tables(table: Mapping[str, Any], prefix: str = "") -> dict[str, Mappi
 
 
 class Mapper:
-    """Applies rules, and keeps account of everything that found no place."""
+    """Applies the rules, and reports everything that could not be mapped."""
 
     def __init__(self, rules: Rules, notes: Notes, given: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
         self._notes = notes
         # What the caller said for every episode wins over the file.
         self._given = rules.constants | dict(given or {})
-        self._places: dict[str, list[str]] = {}
-        for place, column in rules.columns.items():
-            self._places.setdefault(column, []).append(place)
+        self._fields_of: dict[str, list[str]] = {}
+        for target, column in rules.columns.items():
+            self._fields_of.setdefault(column, []).append(target)
 
     def record(self, row: Row) -> dict[str, Any] | None:
         """The episode, or None when something is missing without which the service takes none."""
@@ -122,13 +122,13 @@ class Mapper:
         for column, value in row.values.items():
             if value is None or value == "" or column in self._rules.ignore or column in SERVERS_OWN:
                 continue
-            places = self._places.get(column) or ([column] if is_place(column) else [])
-            if not places:
+            fields = self._fields_of.get(column) or ([column] if is_field(column) else [])
+            if not fields:
                 self._notes.left_out(column, "not mapped", value)
-            for place in places:
-                self._put(record, column, place, value)
-        for place, value in self._given.items():
-            self._put(record, place, place, value, is_given=True)
+            for target in fields:
+                self._put(record, column, target, value)
+        for target, value in self._given.items():
+            self._put(record, target, target, value, is_given=True)
         record.setdefault("id", id_of(self._rules.salt, row.identity))
         record.setdefault("domain", "sim" if "simulator" in record and "deployment" not in record else "real")
         missing = self._missing(record)
@@ -138,27 +138,31 @@ class Mapper:
         self._bound_signals(record)
         return record
 
-    def _put(self, record: dict[str, Any], column: str, place: str, value: Any, *, is_given: bool = False) -> None:
+    def _put(
+        self, record: dict[str, Any], column: str, target: str, value: Any, *, is_given: bool = False
+    ) -> None:
         if not is_given:
-            words = self._rules.values.get(place, {})
+            words = self._rules.values.get(target, {})
             value = words.get(str(value), value)
         try:
-            value = converted(place, value, self._rules.zone)
-            if place in self._rules.scale and not is_given:
-                value *= self._rules.scale[place]
+            value = converted(target, value, self._rules.zone)
+            if target in self._rules.scale and not is_given:
+                value *= self._rules.scale[target]
         except NotConvertible as error:
             self._notes.left_out(column, str(error), value)
             return
         except (TypeError, ValueError, AttributeError) as error:
             self._notes.left_out(column, f"cannot be read ({error})", value)
             return
-        if place in {"policy", "simulator"}:
+        if target in {"policy", "simulator"}:
             name, at, version = value.rpartition("@")
-            record[place] = {"name": name, "version": version} if at else {"name": value, "version": "unversioned"}
+            record[target] = (
+                {"name": name, "version": version} if at else {"name": value, "version": "unversioned"}
+            )
             if not at:
-                self._notes.assumed(f"{place}.version", "not said anywhere, sent as “unversioned”")
+                self._notes.assumed(f"{target}.version", "not said anywhere, sent as “unversioned”")
             return
-        head, dot, name = place.partition(".")
+        head, dot, name = target.partition(".")
         if dot:
             inside = record.setdefault(head, {})
             inside[name] = value
@@ -174,7 +178,7 @@ class Mapper:
             if versioned in record and "version" not in record[versioned]:
                 record[versioned]["version"] = "unversioned"
                 self._notes.assumed(f"{versioned}.version", "not said anywhere, sent as “unversioned”")
-        return [place for place in needed if not record.get(place) or record[place] == {"version": "unversioned"}]
+        return [name for name in needed if not record.get(name) or record[name] == {"version": "unversioned"}]
 
     def _bound_signals(self, record: dict[str, Any]) -> None:
         signals = record.get("signals", {})

@@ -15,7 +15,7 @@ from gapwatch_client.importers.notes import Notes
 from gapwatch_client.summaries import Summary
 
 NS = 1e9
-# Metadata records of these names hold places of the episode: task, outcome, conditions.lighting …
+# Metadata records with these names hold fields of the episode: task, outcome, conditions.lighting …
 METADATA = {"gapwatch", "episode"}
 # Arrays longer than this are pictures and point clouds, not joints.
 LONGEST_ARRAY = 16

@@ -8,7 +8,7 @@ from typing import Any
 
 from gapwatch_client.importers.mapping import Row
 from gapwatch_client.importers.notes import Notes
-from gapwatch_client.importers.places import is_place
+from gapwatch_client.importers.record_fields import is_field
 
 PAGE = 500
 _SUCCESS = ("success", "is_success", "successes")
@@ -61,10 +61,10 @@ def _row(run: Any, experiment: str, notes: Notes) -> Row | None:
         else:
             values[name if name.startswith(("signals.", "metrics.")) else f"metrics.{name}"] = value
     for name, value in data.params.items():
-        # A parameter that is named like a place goes there; the others say where it comes from.
-        values[name if is_place(name) else f"provenance.{name}"] = value
+        # A parameter named like a field becomes that field; the others become provenance.
+        values[name if is_field(name) else f"provenance.{name}"] = value
     for name, value in data.tags.items():
-        if name in _TAGS or is_place(name):
+        if name in _TAGS or is_field(name):
             values[_TAGS.get(name, name)] = value
         elif not name.startswith("mlflow."):
             values[f"provenance.{name}"] = value

@@ -1,4 +1,4 @@
-"""The places of an episode record as importers name them (`conditions.lighting`), and how a value gets there."""
+"""The fields of an episode record as importers name them (`conditions.lighting`), and how values become them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NUMBERS = {"duration_s", "reward"}
 COUNTS = {"safety.violations", "safety.interventions", "safety.overrides"}
 MAPS = {"conditions", "signals", "metrics", "links", "provenance"}
 JSON = {"contract", "embedding", "failure.labels"}
-# Written by the service's own exports; what it finds out by itself is not sent back.
+# The service's own exports have these columns. It computes them itself, so they are not sent back.
 SERVERS_OWN = {"received_at", "revision", "clock_skew_s", "contract_hash"}
 
 _SUCCESS = {"success", "succeeded", "successful", "true", "1", "1.0", "yes", "ok", "pass", "passed"}
 _FAILURE = {"failure", "failed", "fail", "false", "0", "0.0", "no", "nok", "error"}
 _ABORTED = {"aborted", "abort", "cancelled", "canceled", "killed", "interrupted"}
 _ABANDONED = {"abandoned", "abandon", "given up"}
-# A spreadsheet must not take it for a formula, so exports put an apostrophe before it.
+# Exports prefix these with an apostrophe, so that a spreadsheet does not run them as formulas.
 _GUARDED = re.compile(r"^'[=+\-@\t\r\n]")
 _FRACTION = re.compile(r"[.,](\d+)")
 # Seconds since 1970 are below the first until the year 5138, milliseconds below the second until then, and so on.
@@ -31,26 +31,26 @@ _EPOCHS = ((1e11, 1.0), (1e14, 1e3), (1e17, 1e6), (float("inf"), 1e9))
 
 
 class NotConvertible(ValueError):
-    """Told with the column and counted; the text says what was expected."""
+    """Reported with its column and counted; the text says what was expected."""
 
 
-def is_place(name: str) -> bool:
+def is_field(name: str) -> bool:
     head, dot, rest = name.partition(".")
     return name in _CONVERT or name in {"policy", "simulator"} or (head in MAPS and (not dot or bool(rest)))
 
 
-def converted(place: str, value: Any, zone: tzinfo | None = None) -> Any:
-    """The value as the record takes it at that place, or NotConvertible."""
+def converted(field: str, value: Any, zone: tzinfo | None = None) -> Any:
+    """Return the value in the type of that field, or raise NotConvertible."""
     if isinstance(value, str):
         value = value[1:] if _GUARDED.match(value) else value
-    if place == "started_at":
+    if field == "started_at":
         return as_time(value, zone)
-    head, dot, _ = place.partition(".")
+    head, dot, _ = field.partition(".")
     if head in MAPS and dot:
         return _IN_MAP[head](value)
-    if place in MAPS:
+    if field in MAPS:
         return _as_json(value)
-    return _CONVERT[place](value)
+    return _CONVERT[field](value)
 
 
 def as_time(value: Any, zone: tzinfo | None = None) -> str:
@@ -72,7 +72,7 @@ def as_time(value: Any, zone: tzinfo | None = None) -> str:
 
 
 def _six_digits(fraction: re.Match[str]) -> str:
-    """Python 3.9 reads fractions of three or six digits only."""
+    """Python 3.9 parses fractions of three or six digits only."""
     return f".{fraction[1][:6]:0<6}"
 
 
@@ -126,7 +126,7 @@ def _as_labels(value: Any) -> list[str]:
 
 
 def as_condition(value: Any) -> str | float | bool:
-    """Text files know no types: `true` is a yes, `3` is a number, anything else is a word."""
+    """Text files have no types: `true` is a boolean, `3` a number, anything else a word."""
     if isinstance(value, (bool, int)):
         return value
     if isinstance(value, str):
