@@ -167,7 +167,7 @@ def _absolute(where: str) -> str | Path:
 
 def _report(result: Result, *, dry_run: bool) -> None:
     sent = "would be sent" if dry_run else "sent"
-    mapped = result.rows - result.notes.episodes_skipped
+    mapped = result.rows - result.report.episodes_skipped
     told = [f"{result.accepted} new", f"{result.duplicates} already there"]
     if result.already:
         told.insert(0, f"{result.already} by an earlier call")
@@ -179,7 +179,7 @@ def _report(result: Result, *, dry_run: bool) -> None:
     _tell(f"{result.source}: {result.rows} episodes found, {max(mapped, 0)} {sent}{detail}")
     for reason, count in result.refused.most_common(_SHOWN):
         _tell(f"  refused {count} ×  {reason}")
-    lines = list(result.notes.lines())
+    lines = list(result.report.lines())
     for line in lines[:_SHOWN]:
         _tell(f"  {line}")
     if len(lines) > _SHOWN:

@@ -46,7 +46,7 @@ def test_an_evaluation_gives_an_episode_for_each_rollout(bring, stored, project,
     assert violating["simulator"] == {"name": "libero_10", "version": "unversioned"}
     assert "video_paths: stays with the evaluation; only https links are kept (2 values" in told
     assert "overall: averages" in told
-    assert "started_at: LeRobot notes no times" in told
+    assert "started_at: LeRobot records no times" in told
     assert "0 new, 6 already there" in bring(tmp_path, "--set", "policy=smolvla@200k")[1]
     assert project.stored() == 6
 

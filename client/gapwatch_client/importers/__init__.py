@@ -14,7 +14,7 @@ from gapwatch_client.importers import (
     tables,
 )
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 
 FORMATS = ("csv", "ndjson", "parquet", "lerobot-eval", "lerobot-dataset", "mcap", "mlflow")
 # What to install when a library is missing.
@@ -34,7 +34,7 @@ class Source:
     name: str
     kind: str
     count: Callable[[], int | None]
-    rows: Callable[[Notes], Iterator[Row]]
+    rows: Callable[[ImportReport], Iterator[Row]]
 
 
 def open_source(where: str, kind: str | None = None, experiment: str | None = None) -> Source:
@@ -43,7 +43,7 @@ def open_source(where: str, kind: str | None = None, experiment: str | None = No
     kind = kind or ("mlflow" if address else _kind_of(Path(where)))
     if kind == "mlflow":
         uri = where[len("mlflow:") :] if where.startswith("mlflow:") else where
-        return Source(where, kind, lambda: None, lambda notes: mlflow_runs.read_runs(uri, notes, experiment))
+        return Source(where, kind, lambda: None, lambda report: mlflow_runs.read_runs(uri, report, experiment))
     path = Path(where)
     if not path.exists():
         raise UnknownFormat(f"{where}: there is no such file or directory")
@@ -51,17 +51,17 @@ def open_source(where: str, kind: str | None = None, experiment: str | None = No
         path = path / lerobot_eval.NAME if path.is_dir() else path
         return Source(
             *(where, kind, lambda: lerobot_eval.count_episodes(path)),
-            lambda notes: lerobot_eval.read_evaluation(path, notes),
+            lambda report: lerobot_eval.read_evaluation(path, report),
         )
     if kind == "lerobot-dataset":
         return Source(
             *(where, kind, lambda: lerobot_dataset.count_episodes(path)),
-            lambda notes: lerobot_dataset.read_dataset(path, notes),
+            lambda report: lerobot_dataset.read_dataset(path, report),
         )
     if kind == "mcap":
-        return Source(where, kind, lambda: 1, lambda notes: mcap_recording.read_recording(path, notes))
+        return Source(where, kind, lambda: 1, lambda report: mcap_recording.read_recording(path, report))
     read = {"csv": tables.read_csv, "ndjson": tables.read_ndjson, "parquet": tables.read_parquet}[kind]
-    return Source(where, kind, lambda: tables.count_rows(path, kind), lambda notes: read(path, notes))
+    return Source(where, kind, lambda: tables.count_rows(path, kind), lambda report: read(path, report))
 
 
 def _kind_of(path: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gapwatch_client.contract import Contract
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 from gapwatch_client.summaries import Summary
 
 INFO = Path("meta") / "info.json"
@@ -20,19 +20,19 @@ MOST_NAMED = 16
 _BOOKKEEPING = {"episode_index", "frame_index", "timestamp", "index", "task_index"}
 
 
-def read_dataset(root: Path, notes: Notes) -> Iterator[Row]:
+def read_dataset(root: Path, report: ImportReport) -> Iterator[Row]:
     info = json.loads((root / INFO).read_text(encoding="utf-8"))
-    vectors = _vectors(info, notes)
+    vectors = _vectors(info, report)
     tasks = _tasks(root)
     contract = _contract(info, vectors).as_dict()
     fps = float(info.get("fps") or 0)
     recorded_at = datetime.fromtimestamp((root / INFO).stat().st_mtime, timezone.utc).isoformat()
-    notes.assumed("started_at", "the dataset has no times of day; that of meta/info.json is taken")
+    report.assumed("started_at", "the dataset has no times of day; that of meta/info.json is taken")
     shared: dict[str, Any] = {"started_at": recorded_at, "contract": contract}
     if info.get("robot_type") not in {None, "", "unknown"}:
         shared["robot"] = info["robot_type"]
     for frames in _episodes(root, info):
-        yield _row(frames, vectors, tasks, fps, shared, notes)
+        yield _row(frames, vectors, tasks, fps, shared, report)
 
 
 def count_episodes(root: Path) -> int | None:
@@ -46,7 +46,7 @@ def _row(
     tasks: dict[int, str],
     fps: float,
     shared: dict[str, Any],
-    notes: Notes,
+    report: ImportReport,
 ) -> Row:
     index = int(frames["episode_index"][0])
     length = len(frames["episode_index"])
@@ -61,7 +61,7 @@ def _row(
     if "next.success" in frames:
         values["outcome"] = "success" if any(map(_number, frames["next.success"])) else "failure"
     else:
-        notes.assumed("outcome", "there is no next.success; --set outcome=success where all are demonstrations")
+        report.assumed("outcome", "there is no next.success; --set outcome=success where all are demonstrations")
     for name, members in vectors.items():
         if name in frames:
             values |= {f"signals.{key}": value for key, value in _signals(name, members, frames[name]).items()}
@@ -88,7 +88,7 @@ def _signals(name: str, members: list[str], samples: list[Any]) -> dict[str, flo
     return found
 
 
-def _vectors(info: dict[str, Any], notes: Notes) -> dict[str, list[str]]:
+def _vectors(info: dict[str, Any], report: ImportReport) -> dict[str, list[str]]:
     """The features that become signals, with the names of their numbers."""
     found: dict[str, list[str]] = {}
     for name, feature in info.get("features", {}).items():
@@ -96,9 +96,9 @@ def _vectors(info: dict[str, Any], notes: Notes) -> dict[str, list[str]]:
         if name in _BOOKKEEPING or name.startswith("next."):
             continue
         if kind in {"video", "image"}:
-            notes.left_out(name, "pictures stay in the dataset")
+            report.left_out(name, "pictures stay in the dataset")
         elif not kind.startswith(("float", "int")) or len(shape) != 1:
-            notes.left_out(name, f"{kind} of shape {shape} is not summed up")
+            report.left_out(name, f"{kind} of shape {shape} is not summed up")
         else:
             found[name] = _names(feature.get("names"), int(shape[0]))
     return found

@@ -10,36 +10,36 @@ from pathlib import Path
 from typing import Any
 
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 
 NAME = "eval_info.json"
 
 
-def read_evaluation(path: Path, notes: Notes) -> Iterator[Row]:
+def read_evaluation(path: Path, report: ImportReport) -> Iterator[Row]:
     """Both forms: `per_task` lists (since 0.4) and `per_episode` objects (before)."""
     content = path.read_bytes()
     info = json.loads(content)
     digest = hashlib.sha256(content).hexdigest()
     written_at = datetime.fromtimestamp(path.stat().st_mtime, timezone.utc).isoformat()
-    notes.assumed(
-        "started_at", "LeRobot notes no times; the file's own is taken (--set started_at=… says another)"
+    report.assumed(
+        "started_at", "LeRobot records no times; the file's own is taken (--set started_at=… sets another)"
     )
-    for number, values in enumerate(_episodes(info, notes)):
+    for number, values in enumerate(_episodes(info, report)):
         shared: dict[str, Any] = {"domain": "sim", "started_at": written_at}
         group = values.get("conditions.task_group")
         if group:
             shared["simulator.name"] = group
-            notes.assumed(
-                "simulator.name", "taken from the task group (--set simulator=NAME@VERSION says another)"
+            report.assumed(
+                "simulator.name", "taken from the task group (--set simulator=NAME@VERSION sets another)"
             )
         yield Row(f"{digest}/{number}", shared | values)
 
 
 def count_episodes(path: Path) -> int:
-    return sum(1 for _ in _episodes(json.loads(path.read_bytes()), Notes()))
+    return sum(1 for _ in _episodes(json.loads(path.read_bytes()), ImportReport()))
 
 
-def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
+def _episodes(info: dict[str, Any], report: ImportReport) -> Iterator[dict[str, Any]]:
     for task in info.get("per_task", ()):
         metrics = task.get("metrics", {})
         columns = {
@@ -51,7 +51,7 @@ def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
         }
         for name in ("video_paths", "predicted_video_paths", "constraint_violations"):
             for value in metrics.get(name) or ():
-                notes.left_out(name, "stays with the evaluation; only https links are kept", value)
+                report.left_out(name, "stays with the evaluation; only https links are kept", value)
         named = {"task": f"{task.get('task_group')}/{task.get('task_id')}"}
         named["conditions.task_group"] = task.get("task_group")
         for index in range(len(columns["outcome"])):
@@ -70,4 +70,4 @@ def _episodes(info: dict[str, Any], notes: Notes) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in taken.items() if value is not None}
     for name in ("overall", "aggregated", "per_group"):
         if name in info:
-            notes.left_out(name, "averages; the service makes its own from the episodes")
+            report.left_out(name, "averages; the service makes its own from the episodes")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gapwatch_client.ids import id_of
-from gapwatch_client.importers.notes import Notes
 from gapwatch_client.importers.record_fields import SERVERS_OWN, NotConvertible, converted, is_field
+from gapwatch_client.importers.report import ImportReport
 
 MOST_SIGNALS = 256
 _SECTIONS = {"constants", "columns", "values", "scale", "ignore", "zone"}
@@ -107,9 +107,9 @@ def _value_tables(table: Mapping[str, Any], prefix: str = "") -> dict[str, Mappi
 class Mapper:
     """Applies the rules, and reports everything that could not be mapped."""
 
-    def __init__(self, rules: Rules, notes: Notes, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, rules: Rules, report: ImportReport, given: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
-        self._notes = notes
+        self._report = report
         # What the caller said for every episode wins over the file.
         self._given = rules.constants | dict(given or {})
         self._fields_of: dict[str, list[str]] = {}
@@ -124,7 +124,7 @@ class Mapper:
                 continue
             fields = self._fields_of.get(column) or ([column] if is_field(column) else [])
             if not fields:
-                self._notes.left_out(column, "not mapped", value)
+                self._report.left_out(column, "not mapped", value)
             for target in fields:
                 self._put(record, column, target, value)
         for target, value in self._given.items():
@@ -133,7 +133,7 @@ class Mapper:
         record.setdefault("domain", "sim" if "simulator" in record and "deployment" not in record else "real")
         missing = self._missing(record)
         if missing:
-            self._notes.skipped(f"no {', no '.join(missing)}; say it with --set {missing[0]}=… or in a mapping")
+            self._report.skipped(f"no {', no '.join(missing)}; say it with --set {missing[0]}=… or in a mapping")
             return None
         self._bound_signals(record)
         return record
@@ -149,10 +149,10 @@ class Mapper:
             if target in self._rules.scale and not is_given:
                 value *= self._rules.scale[target]
         except NotConvertible as error:
-            self._notes.left_out(column, str(error), value)
+            self._report.left_out(column, str(error), value)
             return
         except (TypeError, ValueError, AttributeError) as error:
-            self._notes.left_out(column, f"cannot be read ({error})", value)
+            self._report.left_out(column, f"cannot be read ({error})", value)
             return
         if target in {"policy", "simulator"}:
             name, at, version = value.rpartition("@")
@@ -160,7 +160,7 @@ class Mapper:
                 {"name": name, "version": version} if at else {"name": value, "version": "unversioned"}
             )
             if not at:
-                self._notes.assumed(f"{target}.version", "not said anywhere, sent as “unversioned”")
+                self._report.assumed(f"{target}.version", "not said anywhere, sent as “unversioned”")
             return
         head, dot, name = target.partition(".")
         if dot:
@@ -177,11 +177,11 @@ class Mapper:
         for versioned in ("policy", "simulator"):
             if versioned in record and "version" not in record[versioned]:
                 record[versioned]["version"] = "unversioned"
-                self._notes.assumed(f"{versioned}.version", "not said anywhere, sent as “unversioned”")
+                self._report.assumed(f"{versioned}.version", "not said anywhere, sent as “unversioned”")
         return [name for name in needed if not record.get(name) or record[name] == {"version": "unversioned"}]
 
     def _bound_signals(self, record: dict[str, Any]) -> None:
         signals = record.get("signals", {})
         for name in list(signals)[MOST_SIGNALS:]:
             del signals[name]
-            self._notes.left_out(f"signals.{name}", f"an episode has at most {MOST_SIGNALS} signals")
+            self._report.left_out(f"signals.{name}", f"an episode has at most {MOST_SIGNALS} signals")

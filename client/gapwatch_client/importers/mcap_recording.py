@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 from gapwatch_client.summaries import Summary
 
 NS = 1e9
@@ -32,7 +32,7 @@ class _Topic:
     numbers: dict[str, Summary] = field(default_factory=dict)
 
 
-def read_recording(path: Path, notes: Notes) -> Iterator[Row]:
+def read_recording(path: Path, report: ImportReport) -> Iterator[Row]:
     from mcap.reader import make_reader
 
     with path.open("rb") as file:
@@ -45,9 +45,9 @@ def read_recording(path: Path, notes: Notes) -> Iterator[Row]:
         for metadata in reader.iter_metadata():
             for name, value in metadata.metadata.items():
                 values[name if metadata.name in METADATA else f"{metadata.name}.{name}"] = value
-        topics = _read_topics(reader, notes)
+        topics = _read_topics(reader, report)
     if not topics:
-        notes.skipped("the recording has no messages")
+        report.skipped("the recording has no messages")
         return
     began = min(topic.first for topic in topics.values())
     ended = max(topic.last for topic in topics.values())
@@ -58,7 +58,7 @@ def read_recording(path: Path, notes: Notes) -> Iterator[Row]:
     yield Row(f"mcap/{digest.hexdigest()}", values)
 
 
-def _read_topics(reader: Any, notes: Notes) -> dict[str, _Topic]:
+def _read_topics(reader: Any, report: ImportReport) -> dict[str, _Topic]:
     factories = [_Json(), *_installed_decoders()]
     topics: dict[str, _Topic] = {}
     decoders: dict[tuple[str, int], Any] = {}
@@ -78,13 +78,13 @@ def _read_topics(reader: Any, notes: Notes) -> dict[str, _Topic]:
         if decode is None:
             missing = _DECODERS.get(schema.encoding if schema else "", "").partition(".")[0].replace("_", "-")
             hint = f"; install {missing}-support" if missing else ""
-            notes.left_out(channel.topic, f"{channel.message_encoding} messages are not read{hint}; rates are")
+            report.left_out(channel.topic, f"{channel.message_encoding} messages are not read{hint}; rates are")
             continue
         try:
             for name, number in _numbers(decode(message.data)):
                 topic.numbers.setdefault(name, Summary()).add(number)
         except Exception as error:
-            notes.left_out(channel.topic, f"a message cannot be read ({type(error).__name__})")
+            report.left_out(channel.topic, f"a message cannot be read ({type(error).__name__})")
     return topics
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
 from gapwatch_client.importers.record_fields import is_field
+from gapwatch_client.importers.report import ImportReport
 
 PAGE = 500
 _SUCCESS = ("success", "is_success", "successes")
@@ -20,7 +20,7 @@ _TAGS = {
 }
 
 
-def read_runs(uri: str, notes: Notes, experiment: str | None = None) -> Iterator[Row]:
+def read_runs(uri: str, report: ImportReport, experiment: str | None = None) -> Iterator[Row]:
     """Of a tracking server or a directory of runs; of one experiment or of all."""
     # A directory of runs is read as it is; MLflow would rather have it moved into a database first.
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -35,7 +35,7 @@ def read_runs(uri: str, notes: Notes, experiment: str | None = None) -> Iterator
         while True:
             page = client.search_runs([found.experiment_id], max_results=PAGE, page_token=token)
             for run in page:
-                row = _row(run, found.name, notes)
+                row = _row(run, found.name, report)
                 if row is not None:
                     yield row
             token = page.token
@@ -43,10 +43,10 @@ def read_runs(uri: str, notes: Notes, experiment: str | None = None) -> Iterator
                 break
 
 
-def _row(run: Any, experiment: str, notes: Notes) -> Row | None:
+def _row(run: Any, experiment: str, report: ImportReport) -> Row | None:
     info, data = run.info, run.data
     if info.status in {"RUNNING", "SCHEDULED"}:
-        notes.skipped("the run has not ended")
+        report.skipped("the run has not ended")
         return None
     values: dict[str, Any] = {"task": experiment, "started_at": info.start_time, "provenance.run_id": info.run_id}
     if info.end_time is not None:

@@ -16,7 +16,7 @@ from gapwatch_client.delivery import Delivery, Postponed, deliver
 from gapwatch_client.encoding import encode
 from gapwatch_client.importers import Source
 from gapwatch_client.importers.mapping import Mapper, Rules
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 from gapwatch_client.transport import Transport
 
 BATCH = 500
@@ -39,11 +39,11 @@ class Result:
     conflicts: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     refused_records: int = 0
-    notes: Notes = field(default_factory=Notes)
+    report: ImportReport = field(default_factory=ImportReport)
 
     @property
     def is_clean(self) -> bool:
-        return not self.refused_records and not self.notes.episodes_skipped
+        return not self.refused_records and not self.report.episodes_skipped
 
 
 class Checkpoint:
@@ -83,9 +83,9 @@ def import_source(
 ) -> Result:
     """Send every episode of a source. Ids come from the content, so repeating it stores nothing twice."""
     result = Result(source.name)
-    mapper = Mapper(rules, result.notes, given)
+    mapper = Mapper(rules, result.report, given)
     done = 0 if dry_run else checkpoint.read()
-    for payloads, rows in _batches(source, mapper, result.notes, done):
+    for payloads, rows in _batches(source, mapper, result.report, done):
         if payloads and not dry_run:
             _count(result, _deliver(transport, payloads, patience_s))
         result.rows = rows
@@ -99,11 +99,11 @@ def import_source(
     return result
 
 
-def _batches(source: Source, mapper: Mapper, notes: Notes, done: int) -> Iterator[tuple[list[bytes], int]]:
+def _batches(source: Source, mapper: Mapper, report: ImportReport, done: int) -> Iterator[tuple[list[bytes], int]]:
     """Encoded episodes with the number of rows up to them."""
     payloads: list[bytes] = []
     rows = 0
-    for row in source.rows(notes):
+    for row in source.rows(report):
         rows += 1
         if rows <= done:
             continue

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gapwatch_client.importers.mapping import Row
-from gapwatch_client.importers.notes import Notes
+from gapwatch_client.importers.report import ImportReport
 
 _WHOLE = {"contract", "embedding"}
 
 
-def read_csv(path: Path, notes: Notes) -> Iterator[Row]:
+def read_csv(path: Path, report: ImportReport) -> Iterator[Row]:
     identity = _Identity("csv")
     with path.open(encoding="utf-8-sig", newline="") as file:
         sample = file.read(64 * 1024)
@@ -30,12 +30,12 @@ def read_csv(path: Path, notes: Notes) -> Iterator[Row]:
             if not cells:
                 continue
             if len(cells) != len(header):
-                notes.skipped("the line has another number of cells than the first")
+                report.skipped("the line has another number of cells than the first")
                 continue
             yield Row(identity.after(cells), dict(zip(header, cells)))
 
 
-def read_ndjson(path: Path, notes: Notes) -> Iterator[Row]:
+def read_ndjson(path: Path, report: ImportReport) -> Iterator[Row]:
     identity = _Identity("ndjson")
     with path.open("rb") as file:
         for line in file:
@@ -46,12 +46,12 @@ def read_ndjson(path: Path, notes: Notes) -> Iterator[Row]:
             except ValueError:
                 value = None
             if not isinstance(value, dict):
-                notes.skipped("the line is no JSON object")
+                report.skipped("the line is no JSON object")
                 continue
             yield Row(identity.after(value), flatten(value))
 
 
-def read_parquet(path: Path, notes: Notes) -> Iterator[Row]:
+def read_parquet(path: Path, report: ImportReport) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
     identity = _Identity("parquet")

@@ -1,4 +1,4 @@
-"""What an import could not map or had to assume, field by field with counts: said at the end."""
+"""What an import left out or had to assume, by field with counts: printed at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 
-class Notes:
+class ImportReport:
     def __init__(self) -> None:
         self._left_out: Counter[tuple[str, str]] = Counter()
         self._examples: dict[tuple[str, str], str] = {}
@@ -14,7 +14,7 @@ class Notes:
         self._skipped: Counter[str] = Counter()
 
     def left_out(self, field: str, reason: str, example: object = None) -> None:
-        """A value of a field went nowhere."""
+        """Count a value that was not mapped."""
         self._left_out[field, reason] += 1
         if example is not None:
             self._examples.setdefault((field, reason), repr(example)[:60])
@@ -23,7 +23,7 @@ class Notes:
         self._assumed.setdefault(field, what)
 
     def skipped(self, reason: str) -> None:
-        """A whole episode was not sent."""
+        """Count an episode that was not sent."""
         self._skipped[reason] += 1
 
     @property
