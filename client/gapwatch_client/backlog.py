@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gapwatch_client.segments import SEGMENT, SIM, UNFINISHED, SegmentFile, list_segments, unseal
+from gapwatch_client.spool_segments import SEGMENT, SIM, UNFINISHED, SegmentFile, list_segments, unseal
 
 BATCH_RECORDS = 1000
 # Small enough that cutting it into lines does not hold the interpreter for long.

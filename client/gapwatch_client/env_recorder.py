@@ -12,7 +12,7 @@ import numpy as np
 
 from gapwatch_client.client import Gapwatch
 from gapwatch_client.episode import Episode
-from gapwatch_client.spaces import Channel, Tallies, channels, contract_of, step_of
+from gapwatch_client.gymnasium_spaces import Channel, Tallies, channels, contract_of, step_of
 
 log = logging.getLogger("gapwatch_client")
 

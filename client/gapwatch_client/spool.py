@@ -12,7 +12,7 @@ import os
 import threading
 from pathlib import Path
 
-from gapwatch_client.segments import OpenSegment, create_segment, seal
+from gapwatch_client.spool_segments import OpenSegment, create_segment, seal
 
 SEGMENT_BYTES = 4 * 1024 * 1024
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from gapwatch_client import Gapwatch
-from gapwatch_client.segments import list_segments
+from gapwatch_client.spool_segments import list_segments
 
 REAL = {"task": "reach", "policy": "bin-pick@1.4.0", "deployment": "line-3", "domain": "real"}
 SIZE = 256 * 1024

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from gapwatch_client.segments import list_segments
+from gapwatch_client.spool_segments import list_segments
 
 from parts import clean_environment, episode
 

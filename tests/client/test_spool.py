@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from gapwatch_client import Gapwatch
 from gapwatch_client.backlog import Backlog, SendingLock
-from gapwatch_client.segments import list_segments, seal, unseal
 from gapwatch_client.spool import Spool
+from gapwatch_client.spool_segments import list_segments, seal, unseal
 
 from parts import wait_until
 
