@@ -201,11 +201,11 @@ class Gapwatch:
         self._state.forget_after_fork()
         self._transport.close()
 
-    def _complain(self, place: str, text: str) -> None:
+    def _complain(self, subject: str, text: str) -> None:
         """Counted each time, logged the first time: a loop at a kilohertz must not fill a log."""
-        self._complaints[place] += 1
-        if self._complaints[place] == 1:
-            log.warning("%s: %s (further ones are only counted)", place, text)
+        self._complaints[subject] += 1
+        if self._complaints[subject] == 1:
+            log.warning("%s: %s (further ones are only counted)", subject, text)
 
 
 def default_spool(url: str, key: str) -> Path:

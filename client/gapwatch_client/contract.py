@@ -25,7 +25,7 @@ class Contract:
 
     def add(self, **fields: Any) -> Contract:
         """Anything else that must be equal: `action_chunk=8`, `gripper_open_at=1.0`."""
-        self._fields.update(_given(fields))
+        self._fields.update(_without_none(fields))
         return self
 
     def observation(
@@ -58,22 +58,24 @@ class Contract:
         **more: Any,
     ) -> Contract:
         """What the policy gives back. `scale` and `offset`: from its numbers to the unit."""
-        self._channel("action", name, order, unit, frame, scale, offset, hz, more | _given({"limits": limits}))
+        self._channel(
+            "action", name, order, unit, frame, scale, offset, hz, more | _without_none({"limits": limits})
+        )
         return self
 
     def gains(self, **gains: float | _Numbers) -> Contract:
         """Of the low-level controller: `kp=[…], kd=[…]`."""
-        self._fields.setdefault("gains", {}).update(_given(gains))
+        self._fields.setdefault("gains", {}).update(_without_none(gains))
         return self
 
     def rates(self, **hz: float) -> Contract:
         """How often what runs: `policy=10, controller=500`."""
-        self._fields.setdefault("rates_hz", {}).update(_given(hz))
+        self._fields.setdefault("rates_hz", {}).update(_without_none(hz))
         return self
 
     def preprocessing(self, step: str, **settings: Any) -> Contract:
         """A step between sensor and policy, in the order in which they are applied."""
-        self._fields.setdefault("preprocessing", []).append({"step": step, **_given(settings)})
+        self._fields.setdefault("preprocessing", []).append({"step": step, **_without_none(settings)})
         return self
 
     def prompt(self, text: str) -> Contract:
@@ -95,9 +97,9 @@ class Contract:
         **more: Any,
     ) -> Contract:
         """A camera the policy sees through: width and height, the intrinsics in pixels, where it is mounted."""
-        intrinsics = _given({"fx": fx, "fy": fy, "cx": cx, "cy": cy, "distortion": distortion})
-        told = {"resolution": resolution, "intrinsics": intrinsics or None, "frame": frame, "hz": hz, **more}
-        self._fields.setdefault("cameras", {})[name] = _given(told)
+        intrinsics = _without_none({"fx": fx, "fy": fy, "cx": cx, "cy": cy, "distortion": distortion})
+        fields = {"resolution": resolution, "intrinsics": intrinsics or None, "frame": frame, "hz": hz, **more}
+        self._fields.setdefault("cameras", {})[name] = _without_none(fields)
         return self
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,8 +109,8 @@ class Contract:
 
     def differences(self, other: Contract | Mapping[str, Any]) -> list[str]:
         """Every field in which two contracts differ, for a look by hand: `action.arm.scale: 0.5 or 1.0`."""
-        told = other.as_dict() if isinstance(other, Contract) else dict(other)
-        return list(_differences("", self.as_dict(), told))
+        fields = other.as_dict() if isinstance(other, Contract) else dict(other)
+        return list(_differences("", self.as_dict(), fields))
 
     def _channel(
         self,
@@ -122,11 +124,11 @@ class Contract:
         hz: float | None,
         more: Mapping[str, Any],
     ) -> None:
-        told = {"order": order, "unit": unit, "frame": frame, "scale": scale, "offset": offset, "hz": hz, **more}
-        self._fields.setdefault(side, {})[name] = _given(told)
+        fields = {"order": order, "unit": unit, "frame": frame, "scale": scale, "offset": offset, "hz": hz, **more}
+        self._fields.setdefault(side, {})[name] = _without_none(fields)
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -134,15 +136,15 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in sorted({*one, *other}):
-            place = f"{path}.{name}" if path else name
-            if name not in other:
-                yield f"{place}: {one[name]!r} or nothing"
-            elif name not in one:
-                yield f"{place}: nothing or {other[name]!r}"
+def _differences(path: str, ours: Any, theirs: Any) -> Iterator[str]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in sorted({*ours, *theirs}):
+            field_path = f"{path}.{name}" if path else name
+            if name not in theirs:
+                yield f"{field_path}: {ours[name]!r} or nothing"
+            elif name not in ours:
+                yield f"{field_path}: nothing or {theirs[name]!r}"
             else:
-                yield from _differences(place, one[name], other[name])
-    elif one != other:
-        yield f"{path}: {one!r} or {other!r}"
+                yield from _differences(field_path, ours[name], theirs[name])
+    elif ours != theirs:
+        yield f"{path}: {ours!r} or {theirs!r}"

@@ -70,7 +70,7 @@ def deliver(
                 rest += [batch[middle:], batch[:middle]]
         else:
             wrong = answer.status < HTTPStatus.INTERNAL_SERVER_ERROR and answer.status not in _LATER
-            raise Postponed(answer.told, answer.retry_after_s, needs_attention=wrong)
+            raise Postponed(answer.explanation, answer.retry_after_s, needs_attention=wrong)
     return delivery
 
 
@@ -99,4 +99,4 @@ def _collect_refused(delivery: Delivery, batch: list[bytes], answer: Answer) -> 
 def _reason(answer: Answer) -> dict[str, Any]:
     for fault in answer.body.get("errors") or []:
         return {name: fault[name] for name in fault if name != "index"}
-    return {"pointer": "", "code": str(answer.body["type"]).rsplit("/", 1)[-1], "message": answer.told}
+    return {"pointer": "", "code": str(answer.body["type"]).rsplit("/", 1)[-1], "message": answer.explanation}

@@ -77,14 +77,14 @@ class EnvRecorder:
         for _, tallies in (*self.seen, *self.done):
             tallies.clear(index)
 
-    def see(self, observation: Any, of: Any) -> None:
+    def see(self, observation: Any, running: Any) -> None:
         """`of` says of which environments it is one."""
         for channel, tallies in self.seen:
-            tallies.add(channel.numbers(observation), of)
+            tallies.add(channel.numbers(observation), running)
 
-    def act(self, action: Any, of: Any) -> None:
+    def act(self, action: Any, running: Any) -> None:
         for channel, tallies in self.done:
-            tallies.add(channel.numbers(action), of)
+            tallies.add(channel.numbers(action), running)
 
     def end(self, index: int, info: Mapping[str, Any], *, terminated: bool, truncated: bool) -> None:
         episode = self.episodes[index]

@@ -148,14 +148,14 @@ class Episode:
             self.abort(f"{kind.__name__}: {error}"[:_LONGEST_NOTE])
         self.end()
 
-    def _keep(self, place: str, name: str, value: Any) -> None:
+    def _keep(self, section: str, name: str, value: Any) -> None:
         try:
             if value is None:
-                self._complain(place, f"{name} has a value that cannot be kept and was left out")
+                self._complain(section, f"{name} has a value that cannot be kept and was left out")
             else:
-                self._record.setdefault(place, {})[str(name)] = value
+                self._record.setdefault(section, {})[str(name)] = value
         except Exception as error:
-            self._complain(place, f"{type(error).__name__}: {error}")
+            self._complain(section, f"{type(error).__name__}: {error}")
 
     def _tally(self, name: str, count: int) -> None:
         try:
@@ -167,8 +167,8 @@ class Episode:
     def _explain(self, phase: str | None, labels: Iterable[str], category: str | None, note: str | None) -> None:
         try:
             failure: dict[str, Any] = self._record.setdefault("failure", {})
-            told: Mapping[str, Any] = {"phase": phase, "category": category, "note": note}
-            failure.update({name: str(value) for name, value in told.items() if value is not None})
+            details: Mapping[str, Any] = {"phase": phase, "category": category, "note": note}
+            failure.update({name: str(value) for name, value in details.items() if value is not None})
             added = [labels] if isinstance(labels, str) else list(labels)
             if added:
                 failure["labels"] = [*failure.get("labels", ()), *map(str, added)]

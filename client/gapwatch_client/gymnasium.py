@@ -111,8 +111,8 @@ class RecordVectorEpisodes(VectorWrapper):
         observations, infos = self.env.reset(seed=seed, options=options)
         for index in range(self.num_envs):
             if mask is None or mask[index]:
-                of_this = seed + index if isinstance(seed, int) else seed[index] if seed is not None else None
-                _guarded(self._recorder.begin, index, of_this)
+                env_seed = seed + index if isinstance(seed, int) else seed[index] if seed is not None else None
+                _guarded(self._recorder.begin, index, env_seed)
                 self._ended[index] = False
         return observations, infos
 
@@ -137,8 +137,8 @@ class RecordVectorEpisodes(VectorWrapper):
         # Where it was reset within the step the observation is the first of the next episode.
         recorder.see(observations, running & ~done if self._mode == AutoresetMode.SAME_STEP else running)
         for index in np.flatnonzero(done).tolist():
-            told = _of_one(infos.get("final_info", infos), index)
-            recorder.end(index, told, terminated=bool(terminated[index]), truncated=bool(truncated[index]))
+            info = _info_of(infos.get("final_info", infos), index)
+            recorder.end(index, info, terminated=bool(terminated[index]), truncated=bool(truncated[index]))
             if self._mode == AutoresetMode.SAME_STEP:
                 recorder.begin(index, None)
         if self._mode == AutoresetMode.NEXT_STEP:
@@ -152,11 +152,11 @@ class RecordVectorEpisodes(VectorWrapper):
         super().close(**named)
 
 
-def _of_one(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
     """What a vector environment's infos say of one of its environments: `_name` masks who said `name`."""
-    found = {}
+    info = {}
     for name, values in infos.items():
-        said = infos.get(f"_{name}")
-        if not name.startswith("_") and (said is None or said[index]):
-            found[name] = _of_one(values, index) if isinstance(values, dict) else values[index]
-    return found
+        mask = infos.get(f"_{name}")
+        if not name.startswith("_") and (mask is None or mask[index]):
+            info[name] = _info_of(values, index) if isinstance(values, dict) else values[index]
+    return info

@@ -23,15 +23,15 @@ class Channel:
         size = int(np.prod(space.shape)) if space.shape else 1
         self._dimensions = len(space.shape or ())
         self._by_length = size > MOST_NAMED
-        given = list(names) if names is not None and len(names) == size else [str(n) for n in range(size)]
-        self.names = [f"{base}_norm"] if self._by_length else [f"{base}_{name}" for name in given]
+        labels = list(names) if names is not None and len(names) == size else [str(n) for n in range(size)]
+        self.names = [f"{base}_norm"] if self._by_length else [f"{base}_{name}" for name in labels]
         if size == 1 and names is None:
             self.names = [base]
 
     def numbers(self, value: Any) -> Any:
         """A row an environment."""
-        found = value[self._key] if self._key is not None else value
-        rows = np.asarray(found, float)
+        vector = value[self._key] if self._key is not None else value
+        rows = np.asarray(vector, float)
         many = rows.ndim > self._dimensions
         rows = rows.reshape(rows.shape[0] if many else 1, -1)
         return np.linalg.norm(rows, axis=1, keepdims=True) if self._by_length else rows
@@ -61,12 +61,12 @@ class Tallies:
         count = self._count[index]
         if not count:
             return {}
-        found = {}
-        for place, name in enumerate(channel.names):
-            found[f"{name}_peak"] = float(self._peak[index, place])
-            found[f"{name}_rms"] = float(np.sqrt(self._square[index, place] / count))
-            found[f"{name}_mean"] = float(self._sum[index, place] / count)
-        return found
+        signals = {}
+        for column, name in enumerate(channel.names):
+            signals[f"{name}_peak"] = float(self._peak[index, column])
+            signals[f"{name}_rms"] = float(np.sqrt(self._square[index, column] / count))
+            signals[f"{name}_mean"] = float(self._sum[index, column] / count)
+        return signals
 
 
 def channels(base: str, space: Any, names: Sequence[str] | None) -> list[Channel]:
@@ -91,26 +91,26 @@ def contract_of(
     """What the spaces say about the interface, and the control rate where the environment tells its time step."""
     step_s = step_of(env)
     contract = Contract(control_hz=round(1 / step_s, 6) if step_s else None)
-    contract.observation("spaces", order=names[0], space=_described(of[0]))
-    return contract.action("spaces", order=names[1], space=_described(of[1]))
+    contract.observation("spaces", order=names[0], space=_describe(of[0]))
+    return contract.action("spaces", order=names[1], space=_describe(of[1]))
 
 
-def _described(space: Any) -> dict[str, Any]:
-    told: dict[str, Any] = {"kind": type(space).__name__}
+def _describe(space: Any) -> dict[str, Any]:
+    description: dict[str, Any] = {"kind": type(space).__name__}
     if isinstance(space, spaces.Box):
-        told |= {"shape": list(space.shape), "dtype": str(space.dtype)}
-        told |= {"low": _bound(space.low), "high": _bound(space.high)}
+        description |= {"shape": list(space.shape), "dtype": str(space.dtype)}
+        description |= {"low": _bound(space.low), "high": _bound(space.high)}
     elif isinstance(space, spaces.Discrete):
-        told |= {"n": int(space.n), "start": int(space.start)}
+        description |= {"n": int(space.n), "start": int(space.start)}
     elif isinstance(space, spaces.MultiDiscrete):
-        told["n"] = np.asarray(space.nvec).tolist()
+        description["n"] = np.asarray(space.nvec).tolist()
     elif isinstance(space, spaces.Dict):
-        told["spaces"] = {key: _described(inner) for key, inner in space.items()}
+        description["spaces"] = {key: _describe(inner) for key, inner in space.items()}
     elif isinstance(space, spaces.Tuple):
-        told["spaces"] = [_described(inner) for inner in space]
+        description["spaces"] = [_describe(inner) for inner in space]
     else:
-        told["shape"] = list(space.shape or ())
-    return told
+        description["shape"] = list(space.shape or ())
+    return description
 
 
 def _bound(values: Any) -> Any:

@@ -91,18 +91,18 @@ def _target(options: argparse.Namespace, beside: Callable[[], Target] | None) ->
 def _run(options: argparse.Namespace, target: Target) -> int:
     rules = read_rules(Path(options.map) if options.map else None)
     rules.salt = options.salt
-    given = _given(options.set)
+    settings = _parse_settings(options.set)
     try:
         transport = Transport(target.url, target.key)
     except ValueError as error:
         raise BadOptions(str(error)) from None
-    asked = rules.fingerprint() + repr(sorted(given.items()))
+    asked = rules.fingerprint() + repr(sorted(settings.items()))
     try:
         statuses = [
             _import(
                 open_source(where, options.format, options.experiment),
                 rules,
-                given,
+                settings,
                 transport,
                 Checkpoint(target.state, target.identity, str(_absolute(where)), asked),
                 options,
@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace, target: Target) -> int:
 def _import(
     source: Source,
     rules: Rules,
-    given: dict[str, Any],
+    settings: dict[str, Any],
     transport: Transport,
     checkpoint: Checkpoint,
     options: argparse.Namespace,
@@ -130,7 +130,7 @@ def _import(
         result = import_source(
             source,
             rules,
-            given,
+            settings,
             transport,
             checkpoint,
             progress=bar.show,
@@ -151,14 +151,14 @@ def _import(
     return 0 if result.is_clean else DATA_ERROR
 
 
-def _given(settings: list[str]) -> dict[str, Any]:
-    given = {}
+def _parse_settings(settings: list[str]) -> dict[str, Any]:
+    values = {}
     for setting in settings:
         field, equals, value = setting.partition("=")
         if not equals or not is_field(field):
             raise BadOptions(f"--set {setting}: wanted FIELD=VALUE, such as task=pick-mug or conditions.light=dim")
-        given[field] = value
-    return given
+        values[field] = value
+    return values
 
 
 def _absolute(where: str) -> str | Path:
@@ -168,14 +168,14 @@ def _absolute(where: str) -> str | Path:
 def _report(result: Result, *, dry_run: bool) -> None:
     sent = "would be sent" if dry_run else "sent"
     mapped = result.rows - result.report.episodes_skipped
-    told = [f"{result.accepted} new", f"{result.duplicates} already there"]
+    counts = [f"{result.accepted} new", f"{result.duplicates} already there"]
     if result.already:
-        told.insert(0, f"{result.already} by an earlier call")
+        counts.insert(0, f"{result.already} by an earlier call")
     if result.conflicts:
-        told.append(f"{result.conflicts} already there with other content (the first stands)")
+        counts.append(f"{result.conflicts} already there with other content (the first stands)")
     if result.refused_records:
-        told.append(f"{result.refused_records} refused")
-    detail = "" if dry_run else f": {', '.join(told)}"
+        counts.append(f"{result.refused_records} refused")
+    detail = "" if dry_run else f": {', '.join(counts)}"
     _tell(f"{result.source}: {result.rows} episodes found, {max(mapped, 0)} {sent}{detail}")
     for reason, count in result.refused.most_common(_SHOWN):
         _tell(f"  refused {count} ×  {reason}")

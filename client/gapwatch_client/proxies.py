@@ -14,13 +14,13 @@ def connect(
     scheme: str, host: str, port: int | None, timeout_s: float
 ) -> tuple[HTTPConnection, str, dict[str, str]]:
     """A connection that is not open yet, what goes before the path of a request, and headers for the proxy."""
-    found = None if _is_here(host) or proxy_bypass(host) else getproxies().get(scheme)
-    if found is None:
+    proxy_url = None if _is_here(host) or proxy_bypass(host) else getproxies().get(scheme)
+    if proxy_url is None:
         if scheme == "https":
             context = ssl.create_default_context()
             return HTTPSConnection(host, port, timeout=timeout_s, context=context), "", {}
         return HTTPConnection(host, port, timeout=timeout_s), "", {}
-    proxy = urlsplit(found if "//" in found else f"http://{found}")
+    proxy = urlsplit(proxy_url if "//" in proxy_url else f"http://{proxy_url}")
     headers = {}
     if proxy.username:
         word = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}".encode()

@@ -115,7 +115,7 @@ def _status(options: argparse.Namespace) -> int:
     directory = Path(options.spool or default_spool(options.url, options.key))
     backlog, refused = Backlog(directory), RefusedRecords(directory)
     pending, oldest_s = backlog.pending(), backlog.oldest_s()
-    found: dict[str, Any] = {
+    status: dict[str, Any] = {
         "spool": str(directory),
         "pending": {"real": pending["real"], "sim": pending["sim"]},
         "pending_bytes": backlog.pending_bytes(),
@@ -125,10 +125,10 @@ def _status(options: argparse.Namespace) -> int:
         **State(directory).read(),
     }
     if options.json:
-        _say(json.dumps(found, indent=2))
+        _say(json.dumps(status, indent=2))
         return 0
-    reasons = found.pop("reasons")
-    for name, value in found.items():
+    reasons = status.pop("reasons")
+    for name, value in status.items():
         if value is not None:
             _say(f"{name.replace('_', ' '):18} {json.dumps(value) if isinstance(value, dict) else value}")
     for reason, count in list(reasons.items())[:_SHOWN_REASONS]:

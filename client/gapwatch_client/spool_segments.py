@@ -111,16 +111,16 @@ class SegmentFile:
 
 def list_segments(directory: Path) -> list[SegmentFile]:
     """Those of the directory, of every process: real ones first, the oldest first among them."""
-    found = []
+    segments = []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
                 match = _NAME.fullmatch(entry.name)
                 if match:
                     try:
-                        found.append(SegmentFile(Path(entry.path), match[1], entry.stat().st_size))
+                        segments.append(SegmentFile(Path(entry.path), match[1], entry.stat().st_size))
                     except FileNotFoundError:  # sent and removed by another process just now
                         continue
     except OSError:  # not made yet, or not to be made
         return []
-    return sorted(found, key=lambda segment: (segment.domain, segment.path.name))
+    return sorted(segments, key=lambda segment: (segment.domain, segment.path.name))

@@ -44,19 +44,19 @@ class Summary:
         if magnitude < _SMALLEST:
             self.tiny += 1
             return
-        place = int(log(magnitude) * _BINS_PER_E + 2000.0)  # the offset keeps truncation a floor
+        bin_index = int(log(magnitude) * _BINS_PER_E + 2000.0)  # the offset keeps truncation a floor
         bins = self._bins
-        bins[place] = bins.get(place, 0) + 1
+        bins[bin_index] = bins.get(bin_index, 0) + 1
 
     def p95(self) -> float:
         rank = ceil(_QUANTILE * self.count)
         passed = self.tiny
         if passed >= rank:
             return 0.0
-        for place in sorted(self._bins):
-            passed += self._bins[place]
+        for bin_index in sorted(self._bins):
+            passed += self._bins[bin_index]
             if passed >= rank:
-                middle = exp((place - 2000.0 + 0.5) / _BINS_PER_E)
+                middle = exp((bin_index - 2000.0 + 0.5) / _BINS_PER_E)
                 return min(max(middle, self.least), self.peak)
         return self.peak
 

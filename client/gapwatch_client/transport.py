@@ -39,7 +39,7 @@ class Answer:
         return "sent" in self.body or str(self.body.get("type", "")).startswith("/problems/")
 
     @property
-    def told(self) -> str:
+    def explanation(self) -> str:
         detail = self.body.get("detail") or self.body.get("title") or "no explanation"
         return f"{self.status}: {detail}"
 
@@ -98,11 +98,11 @@ class Transport:
         if response.will_close:
             self.close()
         try:
-            told = json.loads(content)
+            answer = json.loads(content)
         except ValueError:
-            told = {}
+            answer = {}
         wait_s = _seconds(response.headers.get("Retry-After"))
-        return Answer(response.status, told if isinstance(told, dict) else {}, wait_s)
+        return Answer(response.status, answer if isinstance(answer, dict) else {}, wait_s)
 
     def close(self) -> None:
         if self._connection is not None:

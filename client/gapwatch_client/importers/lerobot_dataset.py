@@ -76,21 +76,21 @@ def _signals(name: str, members: list[str], samples: list[Any]) -> dict[str, flo
     rows = [sample if isinstance(sample, list) else [sample] for sample in samples]
     if len(members) > MOST_NAMED:
         members, rows = ["norm"], [[sum(x * x for x in row) ** 0.5] for row in rows]
-    found: dict[str, float] = {}
-    for place, member in enumerate(members):
+    signals: dict[str, float] = {}
+    for index, member in enumerate(members):
         summary = Summary()
         for row in rows:
-            if place < len(row) and row[place] is not None:
-                summary.add(float(row[place]))
+            if index < len(row) and row[index] is not None:
+                summary.add(float(row[index]))
         base = f"{short}_{member}"
-        told = summary.signals(base)
-        found.update({key: told[key] for key in (f"{base}_peak", f"{base}_rms", f"{base}_mean") if key in told})
-    return found
+        kept = {f"{base}_peak", f"{base}_rms", f"{base}_mean"}
+        signals.update({key: value for key, value in summary.signals(base).items() if key in kept})
+    return signals
 
 
 def _vectors(info: dict[str, Any], report: ImportReport) -> dict[str, list[str]]:
     """The features that become signals, with the names of their numbers."""
-    found: dict[str, list[str]] = {}
+    vectors: dict[str, list[str]] = {}
     for name, feature in info.get("features", {}).items():
         kind, shape = str(feature.get("dtype")), list(feature.get("shape") or [1])
         if name in _BOOKKEEPING or name.startswith("next."):
@@ -100,8 +100,8 @@ def _vectors(info: dict[str, Any], report: ImportReport) -> dict[str, list[str]]
         elif not kind.startswith(("float", "int")) or len(shape) != 1:
             report.left_out(name, f"{kind} of shape {shape} is not summed up")
         else:
-            found[name] = _names(feature.get("names"), int(shape[0]))
-    return found
+            vectors[name] = _names(feature.get("names"), int(shape[0]))
+    return vectors
 
 
 def _names(names: Any, size: int) -> list[str]:
@@ -136,13 +136,13 @@ def _tasks(root: Path) -> dict[int, str]:
         rows = pq.read_table(present).to_pylist()
     else:
         return {}
-    found = {}
+    tasks = {}
     for row in rows:
         # Version 3 keeps the sentence in the data frame's index, whose name varies.
         texts = [value for name, value in row.items() if name != "task_index" and isinstance(value, str)]
         if texts:
-            found[int(row["task_index"])] = texts[0]
-    return found
+            tasks[int(row["task_index"])] = texts[0]
+    return tasks
 
 
 def _episodes(root: Path, info: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:

@@ -88,30 +88,30 @@ def _load(path: Path) -> dict[str, Any]:
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """TOML reads `conditions.lighting = "light"` as a table in a table; it means the same as the quoted name."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in table.items():
-        found.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value})
-    return found
+        flat.update(_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value})
+    return flat
 
 
 def _value_tables(table: Mapping[str, Any], prefix: str = "") -> dict[str, Mapping[str, Any]]:
-    found: dict[str, Mapping[str, Any]] = {}
+    tables: dict[str, Mapping[str, Any]] = {}
     for name, value in table.items():
         if any(isinstance(member, dict) for member in value.values()):
-            found.update(_value_tables(value, f"{prefix}{name}."))
+            tables.update(_value_tables(value, f"{prefix}{name}."))
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            tables[f"{prefix}{name}"] = value
+    return tables
 
 
 class Mapper:
     """Applies the rules, and reports everything that could not be mapped."""
 
-    def __init__(self, rules: Rules, report: ImportReport, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, rules: Rules, report: ImportReport, settings: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
         self._report = report
         # What the caller said for every episode wins over the file.
-        self._given = rules.constants | dict(given or {})
+        self._constants = rules.constants | dict(settings or {})
         self._fields_of: dict[str, list[str]] = {}
         for target, column in rules.columns.items():
             self._fields_of.setdefault(column, []).append(target)
@@ -127,8 +127,8 @@ class Mapper:
                 self._report.left_out(column, "not mapped", value)
             for target in fields:
                 self._put(record, column, target, value)
-        for target, value in self._given.items():
-            self._put(record, target, target, value, is_given=True)
+        for target, value in self._constants.items():
+            self._put(record, target, target, value, is_constant=True)
         record.setdefault("id", id_of(self._rules.salt, row.identity))
         record.setdefault("domain", "sim" if "simulator" in record and "deployment" not in record else "real")
         missing = self._missing(record)
@@ -139,14 +139,14 @@ class Mapper:
         return record
 
     def _put(
-        self, record: dict[str, Any], column: str, target: str, value: Any, *, is_given: bool = False
+        self, record: dict[str, Any], column: str, target: str, value: Any, *, is_constant: bool = False
     ) -> None:
-        if not is_given:
+        if not is_constant:
             words = self._rules.values.get(target, {})
             value = words.get(str(value), value)
         try:
             value = converted(target, value, self._rules.zone)
-            if target in self._rules.scale and not is_given:
+            if target in self._rules.scale and not is_constant:
                 value *= self._rules.scale[target]
         except NotConvertible as error:
             self._report.left_out(column, str(error), value)

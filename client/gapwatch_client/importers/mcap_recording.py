@@ -72,8 +72,8 @@ def _read_topics(reader: Any, report: ImportReport) -> dict[str, _Topic]:
         topic.delay.add((message.log_time - message.publish_time) / 1e6)
         key = (channel.message_encoding, schema.id if schema else 0)
         if key not in decoders:
-            found = (f.decoder_for(channel.message_encoding, schema) for f in factories)
-            decoders[key] = next((decoder for decoder in found if decoder), None)
+            candidates = (f.decoder_for(channel.message_encoding, schema) for f in factories)
+            decoders[key] = next((decoder for decoder in candidates if decoder), None)
         decode = decoders[key]
         if decode is None:
             missing = _DECODERS.get(schema.encoding if schema else "", "").partition(".")[0].replace("_", "-")
@@ -90,15 +90,15 @@ def _read_topics(reader: Any, report: ImportReport) -> dict[str, _Topic]:
 
 def _signals(name: str, topic: _Topic) -> dict[str, float]:
     base = _word(name)
-    found: dict[str, float] = {}
+    signals: dict[str, float] = {}
     for inner, summary in topic.numbers.items():
-        found.update(summary.signals(f"{base}_{inner}" if inner else base))
+        signals.update(summary.signals(f"{base}_{inner}" if inner else base))
     if topic.count > 1 and topic.last > topic.first:
-        found[f"{base}_rate_hz"] = (topic.count - 1) / ((topic.last - topic.first) / NS)
-        found[f"{base}_gap_ms_peak"] = topic.longest_gap / 1e6
+        signals[f"{base}_rate_hz"] = (topic.count - 1) / ((topic.last - topic.first) / NS)
+        signals[f"{base}_gap_ms_peak"] = topic.longest_gap / 1e6
     if topic.delay.peak > 0:
-        found[f"{base}_latency_ms_p95"] = topic.delay.p95()
-    return found
+        signals[f"{base}_latency_ms_p95"] = topic.delay.p95()
+    return signals
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
@@ -110,8 +110,8 @@ def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
             if name not in {"header", "stamp", "timestamp"}:
                 yield from _numbers(member, f"{path}_{_word(name)}" if path else _word(name))
     elif isinstance(value, (list, tuple)) and len(value) <= LONGEST_ARRAY:
-        for place, member in enumerate(value):
-            yield from _numbers(member, f"{path}_{place}" if path else str(place))
+        for index, member in enumerate(value):
+            yield from _numbers(member, f"{path}_{index}" if path else str(index))
     elif hasattr(value, "__slots__") and not isinstance(value, (str, bytes)):
         yield from _numbers({name: getattr(value, name) for name in value.__slots__}, path)
     elif hasattr(value, "DESCRIPTOR"):
@@ -132,10 +132,10 @@ class _Json:
 def _installed_decoders() -> list[Any]:
     import importlib
 
-    found = []
+    factories = []
     for module in _DECODERS.values():
         try:
-            found.append(importlib.import_module(module).DecoderFactory())
+            factories.append(importlib.import_module(module).DecoderFactory())
         except ImportError:
             continue
-    return found
+    return factories

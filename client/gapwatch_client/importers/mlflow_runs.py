@@ -30,12 +30,12 @@ def read_runs(uri: str, report: ImportReport, experiment: str | None = None) -> 
     experiments = [e for e in client.search_experiments() if experiment in {None, e.name, e.experiment_id}]
     if not experiments:
         raise ValueError(f"there is no experiment {experiment or ''} at {uri}")
-    for found in sorted(experiments, key=lambda e: (len(e.experiment_id), e.experiment_id)):
+    for match in sorted(experiments, key=lambda e: (len(e.experiment_id), e.experiment_id)):
         token = None
         while True:
-            page = client.search_runs([found.experiment_id], max_results=PAGE, page_token=token)
+            page = client.search_runs([match.experiment_id], max_results=PAGE, page_token=token)
             for run in page:
-                row = _row(run, found.name, report)
+                row = _row(run, match.name, report)
                 if row is not None:
                     yield row
             token = page.token

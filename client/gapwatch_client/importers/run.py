@@ -73,7 +73,7 @@ class Checkpoint:
 def import_source(
     source: Source,
     rules: Rules,
-    given: dict[str, Any],
+    settings: dict[str, Any],
     transport: Transport,
     checkpoint: Checkpoint,
     *,
@@ -83,7 +83,7 @@ def import_source(
 ) -> Result:
     """Send every episode of a source. Ids come from the content, so repeating it stores nothing twice."""
     result = Result(source.name)
-    mapper = Mapper(rules, result.report, given)
+    mapper = Mapper(rules, result.report, settings)
     done = 0 if dry_run else checkpoint.read()
     for payloads, rows in _batches(source, mapper, result.report, done):
         if payloads and not dry_run:
