@@ -1,4 +1,4 @@
-"""The reading side of a spool directory: what is still to be sent, by whichever process wrote it."""
+"""The reading side of a spool directory: episodes still to be sent, whichever process wrote them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from gapwatch_client.spool_segments import SEGMENT, SIM, UNFINISHED, SegmentFile, list_segments, unseal
 
 BATCH_RECORDS = 1000
-# Small enough that cutting it into lines does not hold the interpreter for long.
+# Small enough that splitting it into lines does not hold the GIL for long.
 BATCH_BYTES = 1024 * 1024
-# A line is at most this long; the client writes no longer ones.
+# The client writes no longer lines.
 LONGEST_LINE = 1024 * 1024 + 16
-# After so many lines the sending thread lets others run: a control loop must not wait for it to give up the
-# interpreter's lock, which it would do by itself only every five milliseconds.
+# After this many lines the sending thread yields: left alone it would release the GIL only every five
+# milliseconds, and a control loop must not wait that long.
 _LINES_AT_A_TIME = 200
 _ABANDONED_S = 60.0
 
 
 @dataclass
 class Batch:
-    """Episodes of one request, and up to where each segment is sent once they are answered."""
+    """Episodes of one request, and the offset that each segment is sent up to once the server answers."""
 
     payloads: list[bytes] = field(default_factory=list)
     reached: dict[SegmentFile, int] = field(default_factory=dict)
@@ -46,9 +46,9 @@ class Backlog:
         breathe: Callable[[], None] | None = None,
         after: Batch | None = None,
     ) -> Batch:
-        """The next batch, real episodes first. Completely sent segments are removed along the way.
+        """Return the next batch, real episodes first. Segments sent completely are removed along the way.
 
-        `after` is a batch that is on its way and not settled yet: this one starts behind it.
+        `after` is a batch in flight, not settled yet: this one starts behind it.
         """
         batch = Batch()
         under_way = {segment.path: offset for segment, offset in after.reached.items()} if after else {}
@@ -74,7 +74,7 @@ class Backlog:
         most_bytes: int,
         breathe: Callable[[], None] | None,
     ) -> int:
-        """Up to where the segment was read: behind a line's end."""
+        """Add lines to the batch and return the offset after the last one."""
         room = max(most_bytes - batch.size, LONGEST_LINE)
         try:
             fd = os.open(segment.path, os.O_RDONLY)
@@ -100,13 +100,13 @@ class Backlog:
             offset += len(line) + 1
         ended = offset + len(tail) >= segment.size and _is_final(segment)
         if tail and (ended or len(tail) >= LONGEST_LINE):
-            # The owner was killed within a write, whose call therefore never returned; nobody was promised it.
+            # The owner was killed during a write. Its call never returned, so nobody was promised this episode.
             batch.damaged += 1
             offset += len(tail)
         return offset
 
     def settle(self, batch: Batch) -> None:
-        """The batch was answered. If a full disk keeps us from noting it, it is sent again, and noticed there."""
+        """Record that the batch was answered. On a full disk it is sent again and the server deduplicates."""
         for segment, reached in batch.reached.items():
             with contextlib.suppress(OSError):
                 if reached >= segment.size and _is_final(segment):
@@ -115,27 +115,27 @@ class Backlog:
                     segment.set_sent(reached)
 
     def release(self) -> None:
-        """Nothing is on its way. A batch that was not answered will be gathered again."""
+        """Nothing is in flight. A batch that was not answered will be gathered again."""
         self._in_flight = frozenset()
 
     def pending_bytes(self) -> int:
         return sum(max(segment.size - segment.sent(), 0) for segment in list_segments(self.directory))
 
     def pending(self) -> Counter[str]:
-        """Episodes by domain. Reads what is there: for people who ask, not for a control loop."""
+        """Count episodes by domain. Reads every file: for people who ask, not for a control loop."""
         counts: Counter[str] = Counter()
         for segment in list_segments(self.directory):
             counts[segment.domain] += _lines_after(segment, segment.sent())
         return counts
 
     def oldest_s(self) -> float | None:
-        """Age of the oldest segment that is not sent."""
+        """Age of the oldest unsent segment."""
         waiting = [s for s in list_segments(self.directory) if s.sent() < s.size]
         created_us = min((int(s.path.name.partition("-")[0]) for s in waiting), default=None)
         return None if created_us is None else max(0.0, time.time() - created_us / 1e6)
 
     def drop_oldest(self, most_bytes: int) -> Counter[str]:
-        """Bring the directory below a size: sim before real, the oldest first. How many episodes were dropped."""
+        """Shrink the directory to a size, sim before real, oldest first. Return how many episodes were dropped."""
         dropped: Counter[str] = Counter()
         segments = list_segments(self.directory)
         excess = sum(segment.size for segment in segments) - most_bytes
@@ -151,7 +151,7 @@ class Backlog:
         return dropped
 
     def tidy(self) -> None:
-        """What a process that was killed between two calls left: files without a name yet, progress of nothing."""
+        """Remove what a killed process left: unfinished files, and progress files without a segment."""
         with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
@@ -163,7 +163,7 @@ class Backlog:
 
 
 class SendingLock:
-    """One process at a time sends from a directory. The lock goes with the process, however it ends."""
+    """One process at a time sends from a directory. The lock ends with the process, however it ends."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "sending.lock"
@@ -193,14 +193,14 @@ class SendingLock:
         return True
 
     def release(self) -> None:
-        """In a child after a fork too: closing its copy leaves the parent's lock in place."""
+        """Also safe in a forked child: closing its copy leaves the parent's lock in place."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 def _is_final(segment: SegmentFile) -> bool:
-    """Nobody writes it any more, and nothing was added since it was listed."""
+    """Whether nobody writes it any more and nothing was added since it was listed."""
     try:
         return segment.is_complete() and segment.path.stat().st_size == segment.size
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""`Gapwatch`: what a robot or a simulator makes once, and asks for episodes."""
+"""`Gapwatch`: created once by a robot or simulator, then asked for episodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gapwatch_client.fields import KNOWN, record_of
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.refused import RefusedRecords
-from gapwatch_client.sender import Keeper, Sender
+from gapwatch_client.sender import Sender, SpoolKeeper
 from gapwatch_client.spool import SEGMENT_BYTES, Spool
 from gapwatch_client.state import State
 from gapwatch_client.transport import Transport
@@ -30,7 +30,7 @@ from gapwatch_client.transport import Transport
 log = logging.getLogger("gapwatch_client")
 
 MAX_SPOOL_BYTES = 1024**3
-# How long an ending process waits for the network. What is not sent stays in the spool.
+# How long an exiting process waits for the network. Unsent episodes stay in the spool.
 CLOSE_WITHIN_S = 2.0
 
 
@@ -67,7 +67,9 @@ class Gapwatch:
         self._lock = SendingLock(self.spool_dir)
         self._refused = RefusedRecords(self.spool_dir)
         self._state = State(self.spool_dir)
-        self._keeper = Keeper(self._spool, self._backlog, self._overflow, self._lock, self._state, max_spool_bytes)
+        self._keeper = SpoolKeeper(
+            self._spool, self._backlog, self._overflow, self._lock, self._state, max_spool_bytes
+        )
         self._transport = transport
         self._linger_s = linger_s
         self._starting = threading.Lock()
@@ -81,16 +83,16 @@ class Gapwatch:
         os.register_at_fork(after_in_child=_forked(weakref.ref(self)))
 
     def episode(self, **fields: Any) -> Episode:
-        """An attempt that begins now: `domain=, task=, policy=, version=, deployment=, robot=, site=, simulator=,
-        stage=, session=, pair=, contract=, conditions=…`, or nothing that the constructor already said.
+        """Begin an attempt: `domain=, task=, policy=, version=, deployment=, robot=, site=, simulator=,
+        stage=, session=, pair=, contract=, conditions=…`. Fields given to the constructor are defaults.
 
         `policy` is a name (with `version`), `name@version` or a mapping; `simulator` likewise. A wrong field is
-        logged and left out, and what the server does not take ends in the dead-letter file, with its reasons.
+        logged and left out. Records that the server refuses go to the dead-letter file, with its reasons.
         """
         return Episode(record_of(self._defaults | fields, self._complain), self.send, self._complain)
 
     def send(self, record: dict[str, Any]) -> None:
-        """A whole record, as the API takes it: in the spool when this returns."""
+        """Spool a whole record in the format of the API. It is in the spool when this returns."""
         try:
             if "id" not in record:
                 record = {"id": new_id(), **record}
@@ -115,7 +117,7 @@ class Gapwatch:
             self._complain("send", f"{type(error).__name__}: {error}")
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until everything in the spool is answered, whoever wrote it. False when time ran out first."""
+        """Wait until everything in the spool is answered, whoever wrote it. Return False on timeout."""
         deadline = time.monotonic() + timeout_s
         if self._running_in != os.getpid():
             self._start()
@@ -130,27 +132,27 @@ class Gapwatch:
             self._sender.wake.set()
 
     def close(self, timeout_s: float = CLOSE_WITHIN_S) -> bool:
-        """Sync the spool and try to send it, no longer than that. What is left goes out at the next start."""
+        """Sync the spool and try to send it within the timeout. The rest goes out at the next start."""
         if self._closed or self._running_in != os.getpid():
             return True
         self._closed = True
         atexit.unregister(self.close)
         deadline = time.monotonic() + timeout_s
-        self._keeper.round()
+        self._keeper.run_once()
         self._stopping.set()
         self._sender.send_now()
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        self._keeper.round()
+        self._keeper.run_once()
         self._spool.close()
         everything_sent = not len(self._overflow) and not self._backlog.pending_bytes()
         if not any(thread.is_alive() for thread in self._threads):
-            self._backlog.gather()  # removes what is completely sent
+            self._backlog.gather()  # removes segments that are sent completely
             self._lock.release()
         return everything_sent
 
     def status(self) -> dict[str, Any]:
-        """What waits, what was sent, refused or dropped, and why nothing goes out. Not for a control loop."""
+        """What is pending, sent, refused and dropped, and the last error. Not for a control loop."""
         pending = self._backlog.pending()
         oldest_s = self._backlog.oldest_s()
         return {
@@ -193,7 +195,7 @@ class Gapwatch:
             self._running_in = os.getpid()
 
     def _forget_after_fork(self) -> None:
-        """A child has no threads and none of the parent's files; both are made anew when it sends something."""
+        """A child has no threads, and the files are the parent's; it makes its own when it first sends."""
         self._starting = threading.Lock()
         self._spool.forget_after_fork()
         self._overflow.forget_after_fork()
@@ -202,14 +204,14 @@ class Gapwatch:
         self._transport.close()
 
     def _complain(self, subject: str, text: str) -> None:
-        """Counted each time, logged the first time: a loop at a kilohertz must not fill a log."""
+        """Count every time, log the first time: a loop at a kilohertz must not fill a log."""
         self._complaints[subject] += 1
         if self._complaints[subject] == 1:
             log.warning("%s: %s (further ones are only counted)", subject, text)
 
 
 def default_spool(url: str, key: str) -> Path:
-    """One directory a service and key: what was recorded for one project is never sent to another."""
+    """One directory per service and key: episodes of one project are never sent to another."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "gapwatch" / f"spool-{hashlib.sha256(f'{url} {key}'.encode()).hexdigest()[:12]}"
 

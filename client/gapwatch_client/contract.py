@@ -1,4 +1,4 @@
-"""What simulator and robot must agree on before their numbers mean the same: said once, sent with every episode.
+"""What simulator and robot must agree on for their numbers to be comparable: stated once, sent with every episode.
 
 Both sides describe what they really do, each from its own configuration; the service compares the two field by
 field and shows a difference before any statistic. A contract copied from one side to the other can show none.
@@ -14,7 +14,7 @@ _Numbers = Sequence[float]
 
 
 class Contract:
-    """Built by naming parts; every method returns the contract, so that calls can be chained.
+    """Built part by part; every method returns the contract, so calls can be chained.
 
     Contract(control_hz=50).observation("joint_position", order=["j1", "j2"], unit="rad", frame="base")
     """
@@ -40,7 +40,7 @@ class Contract:
         hz: float | None = None,
         **more: Any,
     ) -> Contract:
-        """What the policy is given: `order` are the names of its numbers, in their order."""
+        """An input of the policy. `order` lists the names of its numbers, in order."""
         self._channel("observation", name, order, unit, frame, scale, offset, hz, more)
         return self
 
@@ -57,24 +57,24 @@ class Contract:
         hz: float | None = None,
         **more: Any,
     ) -> Contract:
-        """What the policy gives back. `scale` and `offset`: from its numbers to the unit."""
+        """An output of the policy. `scale` and `offset` convert its numbers to the unit."""
         self._channel(
             "action", name, order, unit, frame, scale, offset, hz, more | _without_none({"limits": limits})
         )
         return self
 
     def gains(self, **gains: float | _Numbers) -> Contract:
-        """Of the low-level controller: `kp=[…], kd=[…]`."""
+        """Gains of the low-level controller: `kp=[…], kd=[…]`."""
         self._fields.setdefault("gains", {}).update(_without_none(gains))
         return self
 
     def rates(self, **hz: float) -> Contract:
-        """How often what runs: `policy=10, controller=500`."""
+        """How often each loop runs: `policy=10, controller=500`."""
         self._fields.setdefault("rates_hz", {}).update(_without_none(hz))
         return self
 
     def preprocessing(self, step: str, **settings: Any) -> Contract:
-        """A step between sensor and policy, in the order in which they are applied."""
+        """A step between sensor and policy; steps are listed in the order of the calls."""
         self._fields.setdefault("preprocessing", []).append({"step": step, **_without_none(settings)})
         return self
 
@@ -96,19 +96,19 @@ class Contract:
         hz: float | None = None,
         **more: Any,
     ) -> Contract:
-        """A camera the policy sees through: width and height, the intrinsics in pixels, where it is mounted."""
+        """A camera of the policy: width and height, intrinsics in pixels, and where it is mounted."""
         intrinsics = _without_none({"fx": fx, "fy": fy, "cx": cx, "cy": cy, "distortion": distortion})
         fields = {"resolution": resolution, "intrinsics": intrinsics or None, "frame": frame, "hz": hz, **more}
         self._fields.setdefault("cameras", {})[name] = _without_none(fields)
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is sent: plain JSON."""
+        """Plain JSON, as it is sent."""
         plain: dict[str, Any] = json.loads(json.dumps(self._fields, default=_plain))
         return plain
 
     def differences(self, other: Contract | Mapping[str, Any]) -> list[str]:
-        """Every field in which two contracts differ, for a look by hand: `action.arm.scale: 0.5 or 1.0`."""
+        """Every field in which two contracts differ, for people to read: `action.arm.scale: 0.5 or 1.0`."""
         fields = other.as_dict() if isinstance(other, Contract) else dict(other)
         return list(_differences("", self.as_dict(), fields))
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from gapwatch_client.transport import Answer, Unreachable, pack
 
 _OK, _INVALID = HTTPStatus.OK, HTTPStatus.UNPROCESSABLE_ENTITY
-# The request itself was too much or unreadable; perhaps one record of it is.
+# The request was too large or unreadable, perhaps because of one record in it.
 _SPLIT = {400, 413, _INVALID}
-# Answers that mean: later. Any other below 500 is a wrong key or address, which somebody can mend meanwhile.
+# Statuses that mean "later". Any other below 500 is a wrong key or address, which somebody may fix meanwhile.
 _LATER = {408, 429}
 
 
@@ -22,7 +22,7 @@ class Poster(Protocol):
 
 
 class Postponed(Exception):
-    """Not now: nothing is wrong with the records. `wait_s` is what the server asked for, if it did."""
+    """Try again later: nothing is wrong with the records. `wait_s` is the wait the server asked for, if any."""
 
     def __init__(self, reason: str, wait_s: float | None = None, *, needs_attention: bool = False) -> None:
         super().__init__(reason)
@@ -32,7 +32,7 @@ class Postponed(Exception):
 
 @dataclass
 class Delivery:
-    """How the records of a batch were answered; every one is in exactly one of the counts."""
+    """How the records of a batch were answered; each is in exactly one of the counts."""
 
     accepted: int = 0
     duplicates: int = 0
@@ -46,7 +46,7 @@ def deliver(
     packed: bytes | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Delivery:
-    """Send a batch until each record is stored or refused, or Postponed."""
+    """Send a batch until each record is stored or refused, or raise Postponed."""
     delivery = Delivery()
     rest = [payloads]
     while rest:

@@ -1,4 +1,4 @@
-"""A record as the bytes that are spooled. Whatever a caller put into it, this gives JSON or says why not."""
+"""A record as the bytes that are spooled: JSON, whatever a caller put into it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LARGEST_RECORD_BYTES = 1024 * 1024
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's and PyTorch's scalars and arrays as plain numbers; anything else as its text."""
+    """Convert NumPy and PyTorch scalars and arrays to plain numbers, anything else to text."""
     for method in ("tolist", "item"):
         convert = getattr(value, method, None)
         if callable(convert):
@@ -24,7 +24,7 @@ _strict = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=
 
 
 def encode(record: dict[str, Any]) -> bytes:
-    """One line of JSON. Numbers that JSON has not are left out, as are characters that UTF-8 has not."""
+    """One line of JSON, without numbers that JSON lacks and characters that UTF-8 lacks."""
     try:
         text = _strict(record)
     except (ValueError, TypeError, RecursionError):
@@ -33,7 +33,7 @@ def encode(record: dict[str, Any]) -> bytes:
 
 
 def without_strange(value: Any, depth: int = 0) -> Any:
-    """The same without NaN, infinities, keys that are no text, and what nests too deep to be meant."""
+    """Replace NaN, infinities, keys that are not text, and nesting too deep to be intended."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, (str, int, bool)) or value is None:
@@ -49,7 +49,7 @@ def without_strange(value: Any, depth: int = 0) -> Any:
 
 
 def finite(value: Any) -> float | None:
-    """A number as the record takes it, or None."""
+    """A finite number, or None."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

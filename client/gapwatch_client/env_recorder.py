@@ -1,4 +1,4 @@
-"""Episodes of environments while they run: what is counted of each, and how one ends."""
+"""Records the episodes of running environments: what is counted for each, and how it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gapwatch_client.gymnasium_spaces import Channel, Tallies, channels, contrac
 
 log = logging.getLogger("gapwatch_client")
 
-# What environments call it.
+# Keys under which environments report success in `info`.
 _SUCCESS = ("is_success", "success", "task_success")
 
 
@@ -35,7 +35,7 @@ Judge = Callable[[Ended], bool]
 
 
 class EnvRecorder:
-    """What both wrappers share: an episode for each environment, and how one ends."""
+    """What both wrappers share: one running episode per environment."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class EnvRecorder:
             tallies.clear(index)
 
     def see(self, observation: Any, running: Any) -> None:
-        """`of` says of which environments it is one."""
+        """`running` selects the environments that the observation counts for."""
         for channel, tallies in self.seen:
             tallies.add(channel.numbers(observation), running)
 

@@ -1,4 +1,4 @@
-"""One attempt while it runs: what the control loop calls. Nothing here raises or waits."""
+"""One attempt while it runs: what the control loop calls. Nothing here raises or blocks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LONGEST_NOTE = 1000
 
 
 class Episode:
-    """Made by `Gapwatch.episode`. Ends with the `with` block, or with `end()`.
+    """Created by `Gapwatch.episode`. Ends with the `with` block, or with `end()`.
 
-    Without a word it is a success; `fail`, `abort` and `abandon` say otherwise, and an exception that leaves the
-    block makes it aborted.
+    It is a success unless `fail`, `abort` or `abandon` is called; an exception that leaves the block makes it
+    aborted.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class Episode:
         return str(self._record["id"])
 
     def condition(self, name: str, value: str | float | bool) -> None:
-        """What the world was like, as a word, a number or a yes or no: lighting, object, clutter."""
+        """What the world was like, as a word, a number or a boolean: lighting, object, clutter."""
         kept: str | float | bool | None = value if isinstance(value, (str, bool)) else finite(value)
         self._keep("conditions", name, kept)
 
     def signal(self, name: str, value: float) -> None:
-        """A number that summarises what was measured."""
+        """A number that summarises a measurement."""
         self._keep("signals", name, finite(value))
 
     def metric(self, name: str, value: float) -> None:
-        """A number by which the attempt is judged."""
+        """A number that the attempt is judged by."""
         self._keep("metrics", name, finite(value))
 
     def observe(self, name: str, value: float) -> None:
@@ -71,7 +71,7 @@ class Episode:
         self._record["reward"] = finite(value)
 
     def duration(self, seconds: float) -> None:
-        """How long it took in its own world, where that is not the time on the wall: a simulator's."""
+        """How long it took, where that is not wall-clock time: in a simulator."""
         self._record["duration_s"] = finite(seconds)
 
     def violation(self, count: int = 1) -> None:
@@ -91,11 +91,11 @@ class Episode:
         self._keep("links", name, url)
 
     def provenance(self, name: str, value: str | float | bool) -> None:
-        """Where it comes from: seed, git_sha, calibration_id."""
+        """Where the episode comes from: seed, git_sha, calibration_id."""
         self._keep("provenance", name, value)
 
     def embedding(self, values: Iterable[float]) -> None:
-        """What the policy saw, as numbers; the distance between sim and real is read from it."""
+        """What the policy saw, as a vector; used for the distance between sim and real."""
         try:
             self._record["embedding"] = [float(value) for value in values]
         except Exception as error:
@@ -111,22 +111,22 @@ class Episode:
         category: str | None = None,
         note: str | None = None,
     ) -> None:
-        """The attempt failed, and perhaps when and how."""
+        """The attempt failed; optionally in which phase and how."""
         self._outcome = "failure"
         self._explain(phase, labels, category, note)
 
     def abort(self, reason: str | None = None, phase: str | None = None) -> None:
-        """Stopped before it could be judged: it is counted apart and is in no success rate."""
+        """Stopped before it could be judged: counted separately, in no success rate."""
         self._outcome = "aborted"
         self._explain(phase, (), None, reason)
 
     def abandon(self, reason: str | None = None) -> None:
-        """Given up by whoever ran it; counted apart as well."""
+        """Given up by whoever ran it; also counted separately."""
         self._outcome = "abandoned"
         self._explain(None, (), None, reason)
 
     def end(self, outcome: str | None = None) -> None:
-        """Write the episode to the spool. The second time it does nothing."""
+        """Write the episode to the spool. A second call does nothing."""
         if self._ended:
             return
         self._ended = True
@@ -187,5 +187,5 @@ class Episode:
             for signal, value in summary.signals(name).items():
                 number = finite(value)
                 if number is not None:
-                    # What the caller said by hand wins.
+                    # A signal set by the caller wins.
                     signals.setdefault(signal, number)

@@ -1,4 +1,4 @@
-"""From the keywords of `Gapwatch.episode` to the fields of a record. One wrong keyword costs itself only."""
+"""From the keywords of `Gapwatch.episode` to the fields of a record. A wrong keyword loses only itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KNOWN |= {"id", "policy", "version", "simulator", "simulator_version", "started_
 
 
 def record_of(fields: dict[str, Any], complain: Callable[[str, str], None]) -> dict[str, Any]:
-    """A record without its end. It has an id and a domain, whatever else is wrong with it."""
+    """A record at its beginning. It has an id and a domain, whatever else is wrong with it."""
     record: dict[str, Any] = {"id": "", "domain": "real"}
     if fields.get("simulator") and not fields.get("deployment"):
         record["domain"] = "sim"

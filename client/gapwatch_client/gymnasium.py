@@ -1,4 +1,4 @@
-"""Gymnasium environments, single and vector, that record every episode by themselves.
+"""Wrappers for Gymnasium environments, single and vector, that record every episode.
 
     env = RecordEpisodes(gymnasium.make("CartPole-v1"), gw, policy="balance@1")
 
@@ -33,7 +33,7 @@ def _guarded(call: Callable[..., None], *arguments: Any, **named: Any) -> None:
 
 
 class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Wrap one environment. Fields are those of `Gapwatch.episode`; the task is its id unless given."""
+    """Wrap one environment. Fields are those of `Gapwatch.episode`; the task defaults to the environment's id."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def episode(self) -> Episode | None:
-        """The one that runs, for conditions and signals of your own."""
+        """The running episode, for conditions and signals of your own."""
         return self._recorder.episodes[0]
 
     def describe_next(self, **fields: Any) -> None:
-        """Fields of the episode that the next reset begins, and of no other: `pair=`, `conditions=`."""
+        """Set fields of the episode that the next reset begins, and of no other: `pair=`, `conditions=`."""
         self._recorder.next_fields = fields
 
     def reset(
@@ -87,7 +87,7 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class RecordVectorEpisodes(VectorWrapper):
-    """Wrap a vector environment: an episode for each of its environments, in each mode of automatic reset."""
+    """Wrap a vector environment: an episode for each of its environments, in every autoreset mode."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self._ended = np.zeros(env.num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        mask = (options or {}).get("reset_mask")  # the environment takes it out of the options
+        mask = (options or {}).get("reset_mask")  # the environment removes it from the options
         observations, infos = self.env.reset(seed=seed, options=options)
         for index in range(self.num_envs):
             if mask is None or mask[index]:
@@ -125,7 +125,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, infos: dict[str, Any]
     ) -> None:
         recorder = self._recorder
-        # In the mode of the next step this one only reset those that ended in the last; it belongs to no episode.
+        # In NEXT_STEP mode this step only reset the environments that ended in the last one: no episode has it.
         running = ~self._ended
         if self._mode == AutoresetMode.NEXT_STEP:
             for index in np.flatnonzero(self._ended).tolist():
@@ -134,7 +134,7 @@ class RecordVectorEpisodes(VectorWrapper):
         recorder.lengths[running] += 1
         recorder.act(actions, running)
         done = (np.asarray(terminated) | np.asarray(truncated)) & running
-        # Where it was reset within the step the observation is the first of the next episode.
+        # In SAME_STEP mode the observation of an environment that is done is the first of its next episode.
         recorder.see(observations, running & ~done if self._mode == AutoresetMode.SAME_STEP else running)
         for index in np.flatnonzero(done).tolist():
             info = _info_of(infos.get("final_info", infos), index)
@@ -153,7 +153,7 @@ class RecordVectorEpisodes(VectorWrapper):
 
 
 def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """What a vector environment's infos say of one of its environments: `_name` masks who said `name`."""
+    """The info of one environment of a vector environment: `_name` masks which of them have `name`."""
     info = {}
     for name, values in infos.items():
         mask = infos.get(f"_{name}")

@@ -1,4 +1,4 @@
-"""Gymnasium's spaces: which numbers of them are summed up, and the contract they stand for."""
+"""Gymnasium's spaces: which of their numbers are summarised, and the contract they imply."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gymnasium import spaces
 
 from gapwatch_client.contract import Contract
 
-# Beyond this many numbers a vector is summed up by its length alone; pictures are not at all.
+# A vector of more numbers than this is summarised by its norm alone; images are skipped.
 MOST_NAMED = 16
 LARGEST_VECTOR = 1024
 
 
 class Channel:
-    """A vector of an observation or action: where it is found and what its numbers are called."""
+    """A vector of an observation or action: its key and the names of its numbers."""
 
     def __init__(self, key: str | None, space: Any, base: str, names: Sequence[str] | None) -> None:
         self._key = key
@@ -29,7 +29,7 @@ class Channel:
             self.names = [base]
 
     def numbers(self, value: Any) -> Any:
-        """A row an environment."""
+        """One row per environment."""
         vector = value[self._key] if self._key is not None else value
         rows = np.asarray(vector, float)
         many = rows.ndim > self._dimensions
@@ -38,7 +38,7 @@ class Channel:
 
 
 class Tallies:
-    """Peak, square and sum of each number of a channel, for many environments at once."""
+    """Peak, sum of squares and sum of each number of a channel, for many environments at once."""
 
     def __init__(self, count: int, channel: Channel) -> None:
         shape = (count, len(channel.names))
@@ -70,7 +70,7 @@ class Tallies:
 
 
 def channels(base: str, space: Any, names: Sequence[str] | None) -> list[Channel]:
-    """What can be summed up: vectors and single numbers, also one level down in a dictionary."""
+    """What can be summarised: vectors and single numbers, also one level down in a dictionary."""
     if isinstance(space, spaces.Dict):
         return [Channel(key, inner, f"{base}_{key}", None) for key, inner in space.items() if _is_vector(inner)]
     return [Channel(None, space, base, names)] if _is_vector(space) else []
@@ -88,7 +88,7 @@ def _is_vector(space: Any) -> bool:
 def contract_of(
     env: Any, of: tuple[Any, Any], names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None)
 ) -> Contract:
-    """What the spaces say about the interface, and the control rate where the environment tells its time step."""
+    """The interface that the spaces describe, and the control rate if the environment has a time step."""
     step_s = step_of(env)
     contract = Contract(control_hz=round(1 / step_s, 6) if step_s else None)
     contract.observation("spaces", order=names[0], space=_describe(of[0]))
@@ -114,13 +114,13 @@ def _describe(space: Any) -> dict[str, Any]:
 
 
 def _bound(values: Any) -> Any:
-    """One number where all are equal; JSON has no infinity, so that is a word. Rounded as single precision is."""
+    """One number if all are equal, rounded to single precision. JSON has no infinity, so that becomes a word."""
     words = [float(f"{value:.6g}") if np.isfinite(value) else str(value) for value in np.ravel(values)]
     return words[0] if len(set(words)) == 1 else words if len(words) <= LARGEST_VECTOR else "various"
 
 
 def step_of(env: Any) -> float | None:
-    """Seconds of a step, where the environment tells them."""
+    """Seconds per step, if the environment has them."""
     inside = getattr(env, "unwrapped", env)
     inside = inside.envs[0].unwrapped if getattr(inside, "envs", None) else inside
     for name in ("dt", "tau", "control_timestep"):

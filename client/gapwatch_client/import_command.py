@@ -1,4 +1,4 @@
-"""`gapwatch-client import FILE…` and `gapwatch import`: options, progress and what is told at the end."""
+"""`gapwatch-client import FILE…` and `gapwatch import`: options, progress and the final report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _EXAMPLE = "episodes.csv --set domain=real --set policy=bin-pick@1.4.0 --set dep
 
 
 class BadOptions(ValueError):
-    """Told with the usage's exit status."""
+    """Printed, with the exit status of a usage error."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to, and what stays the same of it from call to call: progress is kept under `identity`."""
+    """The service to import to. `identity` stays the same from call to call: progress is kept under it."""
 
     url: str
     key: str
@@ -43,7 +43,7 @@ def main(
     beside: Callable[[], Target] | None = None,
     more_help: str = "",
 ) -> int:
-    """`beside` finds a service on this machine, when no option says another."""
+    """`beside` finds a service on this machine, when no option names one."""
     options = make_parser(program, more_help).parse_args(arguments)
     try:
         return _run(options, _target(options, beside))
@@ -61,15 +61,17 @@ def make_parser(program: str, more_help: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "sources", nargs="+", metavar="FILE", help="file, directory, or an MLflow tracking address"
     )
-    parser.add_argument("--format", choices=FORMATS, help="default: told by the name")
+    parser.add_argument("--format", choices=FORMATS, help="default: guessed from the name")
     parser.add_argument("--map", metavar="FILE", help="mapping of columns to fields of the record, JSON or TOML")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="for every episode: task=, outcome=, …"
     )
     parser.add_argument("--experiment", help="of MLflow; default: all")
     parser.add_argument("--salt", default="", help="another set of ids: import the same file as other episodes")
-    parser.add_argument("--dry-run", action="store_true", help="map everything and tell; send nothing")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="wait so long for the service")
+    parser.add_argument("--dry-run", action="store_true", help="map everything and report; send nothing")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="how long to wait for the service"
+    )
     parser.add_argument("--url", default=os.environ.get("GAPWATCH_URL"), help="default: $GAPWATCH_URL")
     parser.add_argument("--key", default=os.environ.get("GAPWATCH_KEY"), help="default: $GAPWATCH_KEY")
     parser.add_argument("--spool", default=os.environ.get("GAPWATCH_SPOOL"), help="where progress is kept")
@@ -142,7 +144,7 @@ def _import(
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(source.kind, source.kind)
         raise BadOptions(f"{source.name}: {error}. Try: pip install 'gapwatch-client[{extra}]'") from None
-    except Exception as error:  # whatever a format's library finds wrong with a file
+    except Exception as error:  # whatever a format's library raises for a bad file
         _tell(f"{source.name}: cannot be read as {source.kind} ({type(error).__name__}: {error})")
         return DATA_ERROR
     finally:
@@ -187,13 +189,13 @@ def _report(result: Result, *, dry_run: bool) -> None:
 
 
 class _Progress:
-    """One line that is written over, where somebody looks; else a line every few seconds."""
+    """One line that is overwritten, on a terminal; elsewhere a line every few seconds."""
 
     def __init__(self, source: Source) -> None:
         self._name = source.name
         try:
             self._total = source.count()
-        except Exception:  # telling how many is a courtesy; reading says what is wrong
+        except Exception:  # the total is a courtesy; reading will report what is wrong
             self._total = None
         self._live = sys.stderr.isatty()
         self._shown_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""What could not be written, because the disk is full or closed to us: kept in memory, bounded, until it can."""
+"""Episodes that could not be written because the disk is full or read-only: kept in memory, up to a bound."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ MOST_RECORDS = 10_000
 
 
 class Overflow:
-    """The last resort, and the one place where kill -9 can lose an episode."""
+    """The last resort, and the only part where kill -9 can lose an episode."""
 
     def __init__(self, most: int = MOST_RECORDS) -> None:
         self._most = most
         self.forget_after_fork()
 
     def forget_after_fork(self) -> None:
-        """In a child: what waits here is the parent's to write."""
+        """In a child: the waiting episodes are the parent's to write."""
         self._lock = threading.Lock()
         self._waiting: deque[tuple[str, bytes]] = deque()
 
@@ -26,7 +26,7 @@ class Overflow:
         return len(self._waiting)
 
     def add(self, domain: str, payload: bytes) -> str | None:
-        """The domain of the episode that had to go for it beyond the bound: a sim one while there is one."""
+        """Add an episode. Beyond the bound, drop the oldest, sim before real, and return its domain."""
         with self._lock:
             self._waiting.append((domain, payload))
             if len(self._waiting) <= self._most:
@@ -40,13 +40,13 @@ class Overflow:
             return [payload for _, payload in list(self._waiting)[:most]]
 
     def forget(self, payloads: list[bytes]) -> None:
-        """They were sent."""
+        """Remove episodes that were sent."""
         gone = set(payloads)
         with self._lock:
             self._waiting = deque(entry for entry in self._waiting if entry[1] not in gone)
 
     def move_to(self, spool: Spool) -> None:
-        """To the disk, as far as it takes them."""
+        """Write as many to the disk as fit."""
         while True:
             with self._lock:
                 if not self._waiting:

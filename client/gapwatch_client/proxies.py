@@ -1,4 +1,4 @@
-"""The way out of a plant's network: the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, if any."""
+"""Connections through the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name, if any."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 def connect(
     scheme: str, host: str, port: int | None, timeout_s: float
 ) -> tuple[HTTPConnection, str, dict[str, str]]:
-    """A connection that is not open yet, what goes before the path of a request, and headers for the proxy."""
+    """Return an unopened connection, the prefix of a request's path, and headers for the proxy."""
     proxy_url = None if _is_here(host) or proxy_bypass(host) else getproxies().get(scheme)
     if proxy_url is None:
         if scheme == "https":
@@ -36,7 +36,7 @@ def connect(
 
 
 def _is_here(host: str) -> bool:
-    """This machine is never behind a proxy."""
+    """Whether it is this machine, which is never behind a proxy."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -30,7 +30,7 @@ class RefusedRecords:
         return self._directory / FILE
 
     def add(self, refusals: list[tuple[bytes, list[dict[str, Any]]]]) -> None:
-        """On disk when it returns; what a full disk does not take waits in memory for the next call."""
+        """Write the refusals to disk before returning; on a full disk they wait in memory for the next call."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._unwritten += [
             json.dumps({"at": now, "reasons": reasons}).encode()[:-1] + b', "record": %s}\n' % payload
@@ -53,7 +53,7 @@ class RefusedRecords:
         finally:
             os.close(fd)
         if before + len(lines) > self._largest_bytes:
-            # Two files at most: what is refused for days is refused for one reason.
+            # Two files are enough: records refused for days are all refused for the same reason.
             self.path.replace(self._directory / FORMER)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -62,7 +62,7 @@ class RefusedRecords:
             yield from _entries(self._directory / name)
 
     def reasons(self) -> Counter[str]:
-        """How often each reason was given, by place, code and message."""
+        """How often each reason occurred, by pointer, code and message."""
         counts: Counter[str] = Counter()
         for entry in self:
             counts.update(
@@ -71,7 +71,7 @@ class RefusedRecords:
         return counts
 
     def take(self) -> Iterator[dict[str, Any]]:
-        """Every record, to be spooled again; the files go when all were taken, and not before."""
+        """Yield every record to be spooled again; the files are deleted only after the last one."""
         retrying = self._directory / RETRYING
         for name in (FORMER, FILE):
             with contextlib.suppress(FileNotFoundError):

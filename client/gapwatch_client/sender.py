@@ -1,4 +1,4 @@
-"""The background: one thread keeps the spool on disk and within its size, another sends it."""
+"""The background threads: one keeps the spool synced and within its size, another sends it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from gapwatch_client.transport import Transport, pack
 log = logging.getLogger("gapwatch_client")
 
 SYNC_EVERY_S = 0.5
-# Others' segments are looked for this often; ours announce themselves.
+# How often to look for other processes' segments; ours are announced.
 LOOK_EVERY_S = 1.0
 SHORTEST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
-# What a server asks for is honoured up to here; a wrong date must not silence a robot for a year.
+# The longest wait a server may ask for; a wrong date must not silence a robot for a year.
 LONGEST_ASKED_S = 3600.0
 # A pause in which a control loop's thread gets the interpreter.
 _BREATH_S = 0.0002
 
 
-class Keeper:
-    """Writes through to the disk, brings back what found no place there, drops the oldest beyond the bound."""
+class SpoolKeeper:
+    """Syncs the spool, moves overflow back to the disk, drops the oldest episodes beyond the size limit."""
 
     def __init__(
         self, spool: Spool, backlog: Backlog, overflow: Overflow, lock: SendingLock, state: State, most_bytes: int
@@ -45,9 +45,9 @@ class Keeper:
 
     def run(self, stopping: threading.Event) -> None:
         while not stopping.wait(SYNC_EVERY_S):
-            self.round()
+            self.run_once()
 
-    def round(self) -> None:
+    def run_once(self) -> None:
         try:
             self._overflow.move_to(self._spool)
             self._spool.sync()
@@ -88,14 +88,14 @@ class Sender:
         self.hurry = threading.Event()
 
     def announce(self) -> None:
-        """An episode was written. Called from the control loop: sets flags, nothing else."""
+        """Note that an episode was written. Called from the control loop: only sets flags."""
         self._fresh += 1
         self.wake.set()
         if self._fresh >= BATCH_RECORDS:
             self.hurry.set()
 
     def send_now(self) -> None:
-        """Do not linger, and do not sit out a pause of our own; one the server asked for is kept."""
+        """Skip the linger and our own back-off; a wait that the server asked for is kept."""
         if not self._asked:
             self._not_before = 0.0
         self.hurry.set()
@@ -121,7 +121,7 @@ class Sender:
         self._transport.close()
 
     def send_batch(self) -> bool:
-        """True when there may be more to send at once."""
+        """Send one batch. Return True if there may be more to send now."""
         if not self._lock.try_acquire():
             return self._send_overflow()
         batch, packed = self._prepared or (self._gather(None), None)
@@ -136,7 +136,7 @@ class Sender:
                 is_answered = delivery is not None
         finally:
             if not is_answered:
-                # The prepared batch lies behind this one, and must not be sent and noted before it.
+                # The prepared batch comes after this one and must not be sent and recorded before it.
                 self._prepared = None
                 self._backlog.release()
         if not is_answered:
@@ -159,7 +159,7 @@ class Sender:
             self._prepared = None
 
     def _send_overflow(self) -> bool:
-        """The disk has no room: what is in memory is sent from there."""
+        """Send episodes from memory while the disk is full."""
         payloads = self._overflow.oldest(BATCH_RECORDS)
         if not payloads or self._deliver(payloads) is None:
             return False
@@ -192,7 +192,7 @@ class Sender:
         return delivery
 
     def _back_off(self, reason: Postponed | None) -> None:
-        """Wait what the server asks for, and otherwise longer each time; never as others do at the same moment."""
+        """Wait as long as the server asks, otherwise longer each time; with jitter, so that clients spread out."""
         self._failures += 1
         asked_s = reason.wait_s if reason else None
         self._asked = asked_s is not None

@@ -1,4 +1,4 @@
-"""`gapwatch-client`: push, status, retry and import, for shells and for robots that speak no Python."""
+"""`gapwatch-client`: push, status, retry and import, for shells and for robots without Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gapwatch_client.refused import RefusedRecords
 from gapwatch_client.state import State
 from gapwatch_client.version import VERSION
 
-# As sysexits.h has them: something in the data is wrong; try again later.
+# EX_DATAERR and EX_TEMPFAIL of sysexits.h.
 DATA_ERROR, TRY_LATER = 65, 75
 _SHOWN_REASONS = 10
 
@@ -44,20 +44,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    push = commands.add_parser("push", help="spool episodes of files or standard input, and send all that waits")
+    push = commands.add_parser(
+        "push", help="spool episodes from files or standard input, and send everything pending"
+    )
     push.add_argument("files", nargs="*", metavar="FILE", help="NDJSON or JSON; none or - is standard input")
     push.add_argument("--no-wait", action="store_true", help="write to the spool only; do not send now")
     push.set_defaults(run=_push)
-    retry = commands.add_parser("retry", help="send again what the server refused, after whatever was mended")
+    retry = commands.add_parser("retry", help="send refused episodes again, after the cause is fixed")
     retry.set_defaults(run=_retry)
     for command in (push, retry):
         _add_service(command)
-        command.add_argument("--timeout", type=float, default=60.0, metavar="S", help="wait so long for answers")
-    status = commands.add_parser("status", help="what waits, what was refused, and why nothing goes out")
+        command.add_argument(
+            "--timeout", type=float, default=60.0, metavar="S", help="how long to wait for answers"
+        )
+    status = commands.add_parser("status", help="what is pending, what was refused, and the last error")
     status.add_argument("--json", action="store_true")
     status.set_defaults(run=_status)
     _add_service(status)
-    commands.add_parser("import", help="episodes of existing files: CSV, Parquet, LeRobot, MCAP, MLflow")
+    commands.add_parser("import", help="import existing episodes: CSV, Parquet, LeRobot, MCAP, MLflow")
     return parser
 
 
@@ -79,7 +83,7 @@ def _push(options: argparse.Namespace) -> int:
                 else:
                     wrong += 1
         if wrong:
-            _say(f"{wrong} lines are no JSON objects and were left out")
+            _say(f"{wrong} lines are not JSON objects and were left out")
         if options.no_wait:
             _say(f"{spooled} episodes spooled")
             return DATA_ERROR if wrong else 0
@@ -105,7 +109,7 @@ def _wait(gw: Gapwatch, timeout_s: float, refused_before: int, spooled: int) -> 
         return TRY_LATER
     _say(f"{spooled} episodes spooled, everything sent" + (f", {refused} refused" if refused else ""))
     if refused:
-        _say(f"why is in {gw.spool_dir / 'refused.ndjson'} and told by `gapwatch-client status`")
+        _say(f"the reasons are in {gw.spool_dir / 'refused.ndjson'}; `gapwatch-client status` lists them")
     return DATA_ERROR if refused else 0
 
 
@@ -137,7 +141,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _records(name: str) -> Iterator[Any]:
-    """Of NDJSON, of one JSON object over several lines, or of a JSON array."""
+    """Records of NDJSON, of one JSON object over several lines, or of a JSON array."""
     file = sys.stdin.buffer if name == "-" else Path(name).open("rb")  # noqa: SIM115 - closed below
     try:
         first = file.readline()

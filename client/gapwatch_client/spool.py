@@ -1,7 +1,7 @@
 """Where an ended episode is written before the call returns: append-only files that survive the process.
 
-One write of one whole line puts an episode into the kernel's hands, so that kill -9 cannot lose it; `sync`, called
-at least once a second by a thread, puts it onto the disk, so that a power cut loses that second at most.
+One write of a whole line hands an episode to the kernel, so kill -9 cannot lose it. A thread calls `sync` at least
+once a second to put it on the disk, so a power cut loses at most that second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SEGMENT_BYTES = 4 * 1024 * 1024
 
 
 class Spool:
-    """The writing side. Every process has segments of its own, so processes may share a directory."""
+    """The writing side. Every process has its own segments, so processes may share a directory."""
 
     def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.directory = directory
@@ -33,7 +33,7 @@ class Spool:
         self._directory_changed = False
 
     def append(self, domain: str, payload: bytes) -> None:
-        """The episode is in the file when this returns; OSError when it could not be written."""
+        """Write the episode to the file before returning, or raise OSError."""
         line = seal(payload)
         with self._lock:
             segment = self._open.get(domain)
@@ -62,14 +62,14 @@ class Spool:
         return fresh
 
     def _take_back(self, domain: str, segment: OpenSegment) -> None:
-        """Half a line was written, as on a full disk. A reader would notice; better it is gone."""
+        """Remove half a line, written on a full disk. A reader would skip it, but would count it as damaged."""
         try:
             os.ftruncate(segment.fd, segment.size)
         except OSError:
             self._retired.append(self._open.pop(domain))
 
     def sync(self) -> bool:
-        """What was written until now survives a power cut. Writers do not wait for it. False: nothing was due."""
+        """Make what is written so far survive a power cut, without blocking writers. False if nothing was due."""
         with self._lock:
             retired, self._retired = self._retired, []
             current = [self._open[domain] for domain in self._unsynced if domain in self._open]
@@ -81,7 +81,7 @@ class Spool:
         if directory_changed:
             _sync_directory(self.directory)
         for segment in retired:
-            # Closing gives up the lock, and with it tells senders that the segment is complete.
+            # Closing releases the lock, which tells senders that the segment is complete.
             os.close(segment.fd)
         return bool(retired or current)
 

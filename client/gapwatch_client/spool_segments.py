@@ -1,7 +1,7 @@
 """The files of a spool directory: their names, and the lines in them.
 
-A segment belongs to one process, holds episodes of one domain and is only ever appended to. While its owner lives
-it holds a lock on the file; a segment that nobody has locked is complete. A `.sent` file says how far it is sent.
+A segment belongs to one process, holds episodes of one domain and is append-only. Its owner locks the file while
+it lives; a segment that nobody has locked is complete. A `.sent` file says how far it is sent.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _CHECKSUM_DIGITS = 8
 
 
 def seal(payload: bytes) -> bytes:
-    """One line: a checksum, so that half a line is never taken for an episode, a space and the JSON."""
+    """One line: a checksum, a space and the JSON. The checksum exposes half-written lines."""
     return b"%08x %s\n" % (zlib.crc32(payload), payload)
 
 
 def unseal(line: bytes) -> bytes | None:
-    """The JSON of a line without its newline, or None for one that is damaged."""
+    """The JSON of a line without its newline, or None if it is damaged."""
     payload = line[_CHECKSUM_DIGITS + 1 :]
     return payload if line[: _CHECKSUM_DIGITS + 1] == b"%08x " % zlib.crc32(payload) else None
 
 
 @dataclass
 class OpenSegment:
-    """A segment that this process writes."""
+    """A segment that this process is writing."""
 
     path: Path
     fd: int
@@ -45,7 +45,7 @@ class OpenSegment:
 
 
 def create_segment(directory: Path, domain: str) -> OpenSegment:
-    """A new file, locked before it has its name: a sender that finds it must not take it for a dead process's."""
+    """Create a file, locked before it gets its name: a sender must not take it for a dead process's."""
     name = f"{time.time_ns() // 1_000:016d}-{os.getpid()}-{os.urandom(4).hex()}-{domain}"
     unfinished = directory / (name + UNFINISHED)
     fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -63,7 +63,7 @@ def create_segment(directory: Path, domain: str) -> OpenSegment:
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """A segment as a reader finds it."""
+    """A segment as a reader sees it."""
 
     path: Path
     domain: str
@@ -74,7 +74,7 @@ class SegmentFile:
         return self.path.with_suffix(PROGRESS)
 
     def sent(self) -> int:
-        """Bytes that need not be sent again. Not knowing costs a repeated sending, which the server notices."""
+        """Bytes that need not be sent again. If unknown, they are sent again and the server deduplicates."""
         try:
             return min(int(self.progress_path.read_bytes() or 0), self.size)
         except (OSError, ValueError):
@@ -88,7 +88,7 @@ class SegmentFile:
             os.close(fd)
 
     def is_complete(self) -> bool:
-        """Nobody writes it any more: its owner went on to another, ended or was killed."""
+        """Whether nobody writes it any more: its owner started another, exited or was killed."""
         try:
             fd = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class SegmentFile:
 
 
 def list_segments(directory: Path) -> list[SegmentFile]:
-    """Those of the directory, of every process: real ones first, the oldest first among them."""
+    """Segments of every process in the directory: real before sim, then oldest first."""
     segments = []
     try:
         with os.scandir(directory) as entries:
@@ -121,6 +121,6 @@ def list_segments(directory: Path) -> list[SegmentFile]:
                         segments.append(SegmentFile(Path(entry.path), match[1], entry.stat().st_size))
                     except FileNotFoundError:  # sent and removed by another process just now
                         continue
-    except OSError:  # not made yet, or not to be made
+    except OSError:  # not created yet, or impossible to create
         return []
     return sorted(segments, key=lambda segment: (segment.domain, segment.path.name))

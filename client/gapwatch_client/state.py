@@ -1,4 +1,4 @@
-"""What became of the episodes of a spool directory, counted over the lives of all its processes."""
+"""Counts of what became of a spool directory's episodes, over all processes that used it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ COUNTS = ("accepted", "duplicates", "refused", "dropped_sim", "dropped_real", "d
 
 
 class State:
-    """Kept by the process that sends. Losing it loses counts, never episodes."""
+    """Saved by the process that sends. Losing it loses counts, never episodes."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE
         self.forget_after_fork()
 
     def forget_after_fork(self) -> None:
-        """In a child: what is not saved yet is the parent's to save."""
+        """In a child: unsaved counts are the parent's to save."""
         self._lock = threading.Lock()
         self._unsaved: Counter[str] = Counter()
         self._facts: dict[str, Any] = {}
@@ -33,13 +33,13 @@ class State:
             self._changed = True
 
     def note(self, **facts: Any) -> None:
-        """The last error, the clock's skew and the like; None takes one back."""
+        """Set the last error, the clock's skew and the like; None clears one."""
         with self._lock:
             self._facts.update(facts)
             self._changed = True
 
     def read(self) -> dict[str, Any]:
-        """As saved, with what this process has counted since."""
+        """The saved state, plus what this process has counted since."""
         with self._lock:
             return self._merged()
 

@@ -1,4 +1,4 @@
-"""Streaming summaries of what a control loop observes: a few numbers an episode instead of every sample."""
+"""Streaming summaries of what a control loop observes: a few numbers per episode instead of every sample."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _QUANTILE = 0.95
 
 
 class Summary:
-    """Peak, p95, rms and mean of a stream, in constant time a value and memory that grows with its decades only.
+    """Peak, p95, rms and mean of a stream, in constant time per value and memory that grows only with its decades.
 
     Peak and p95 are of the magnitude, since a force of −30 N is as hard as one of 30 N; the mean keeps its sign.
     The p95 is read from bins of geometric width and is within 1 % of the exact one (nearest rank).
@@ -30,9 +30,9 @@ class Summary:
         self._bins: dict[int, int] = {}
 
     def add(self, value: float) -> None:
-        """A value that is no finite number is counted and left out."""
+        """Add a value. One that is not finite is counted and left out."""
         magnitude = value if value >= 0.0 else -value
-        # The difference of a number with itself is not zero for infinity and NaN; cheaper than a call.
+        # A number minus itself is not zero for infinity and NaN; cheaper than calling isfinite.
         if magnitude - magnitude != 0.0:
             self.refused += 1
             return
@@ -61,7 +61,7 @@ class Summary:
         return self.peak
 
     def signals(self, name: str) -> dict[str, float]:
-        """As they are written into the episode: force_n becomes force_n_peak, _p95, _rms and _mean."""
+        """The signals written into the episode: force_n becomes force_n_peak, _p95, _rms and _mean."""
         if not self.count:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""One kept connection to the service: a batch of records out, the server's answer back."""
+"""One persistent connection to the service: a batch of records out, the server's answer back."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gapwatch_client.proxies import connect
 from gapwatch_client.version import VERSION
 
 PATH = "/api/v1/episodes/batch"
-# A server that stores a batch answers within a fraction of this; a network that swallows it never does.
+# A server stores a batch and answers within a fraction of this; a network that drops packets never does.
 ANSWER_WITHIN_S = 30.0
 _LARGEST_ANSWER = 32 * 1024 * 1024
 
 
 class Unreachable(Exception):
-    """No answer came. The batch may have been stored or not; sending it again settles it."""
+    """No answer came. The batch may have been stored or not; sending it again is safe."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def is_from_gapwatch(self) -> bool:
-        """Not from a proxy or a hotel's sign-in page, which must not decide over records."""
+        """Whether it is not from a proxy or captive portal, which must not decide what happens to records."""
         return "sent" in self.body or str(self.body.get("type", "")).startswith("/problems/")
 
     @property
@@ -45,7 +45,7 @@ class Answer:
 
 
 def pack(payloads: list[bytes]) -> bytes:
-    """As the body of a request: a line each, in one gzip member. The fastest level saves three quarters."""
+    """Pack records into a request body: one line each, gzipped. The fastest level saves three quarters."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     return packer.compress(b"\n".join(payloads)) + packer.flush()
 
@@ -72,8 +72,8 @@ class Transport:
         }
 
     def post(self, body: bytes, meanwhile: Callable[[], None] | None = None) -> Answer:
-        """Send a packed batch and read the answer, or Unreachable. `meanwhile` runs while the server works."""
-        # A kept connection may have been closed by the server meanwhile. That says nothing about the server.
+        """Send a packed batch; return the answer or raise Unreachable. `meanwhile` runs as the server works."""
+        # The server may have closed a kept connection meanwhile. That does not mean it is unreachable.
         for is_last in (self._connection is None, True):
             try:
                 return self._exchange(body, meanwhile)

@@ -81,7 +81,7 @@ def test_a_disk_that_fills_while_the_server_is_away_costs_nothing(project, small
             ids += end_episodes(gw, 300)
             assert gw.status()["pending"]["in_memory"] > 0
             assert gw.status()["complaints"]["spool"] > 0
-        gw._keeper.round()
+        gw._keeper.run_once()
         assert gw.status()["pending"]["in_memory"] == 0, "what waited in memory is on disk again"
     # Every line of the spool is whole, although writes ended in the middle of one.
     with Gapwatch(project.url, project.keys["ingest"], small_disk.path / "spool") as later:

@@ -1,4 +1,4 @@
-"""Where episodes already are. One module a format; this one knows which is which."""
+"""Importers of existing episodes, one module per format; this one picks the format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES |= {".mcap": "mcap"}
 
 
 class UnknownFormat(ValueError):
-    """Nothing here can read it."""
+    """No importer can read it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Source:
 
 
 def open_source(where: str, kind: str | None = None, experiment: str | None = None) -> Source:
-    """A file, a directory or an address. The format is told by the name and by what lies inside."""
+    """Open a file, directory or address. The format is guessed from its name and contents."""
     address = where.startswith(("http://", "https://", "mlflow:", "sqlite:", "databricks"))
     kind = kind or ("mlflow" if address else _kind_of(Path(where)))
     if kind == "mlflow":

@@ -15,7 +15,7 @@ from gapwatch_client.importers.report import ImportReport
 from gapwatch_client.summaries import Summary
 
 INFO = Path("meta") / "info.json"
-# Beyond this many numbers a vector is summed up by its length alone.
+# A vector of more numbers than this is summarised by its norm alone.
 MOST_NAMED = 16
 _BOOKKEEPING = {"episode_index", "frame_index", "timestamp", "index", "task_index"}
 
@@ -105,7 +105,7 @@ def _vectors(info: dict[str, Any], report: ImportReport) -> dict[str, list[str]]
 
 
 def _names(names: Any, size: int) -> list[str]:
-    """A list, or a list in an object ({"motors": […]}); else numbers."""
+    """Names from a list, or a list in an object ({"motors": […]}); otherwise indices."""
     if isinstance(names, dict) and len(names) == 1:
         [names] = names.values()
     if isinstance(names, list) and len(names) == size:
@@ -146,7 +146,7 @@ def _tasks(root: Path) -> dict[int, str]:
 
 
 def _episodes(root: Path, info: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:
-    """The frames of each episode as columns. In version 2 a file has one, in version 3 several."""
+    """The frames of each episode as columns. A file has one episode in version 2, several in version 3."""
     import pyarrow.parquet as pq
 
     pictures = {n for n, f in info.get("features", {}).items() if f.get("dtype") in {"video", "image"}}

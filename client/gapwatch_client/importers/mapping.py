@@ -18,12 +18,12 @@ _SECTIONS = {"constants", "columns", "values", "scale", "ignore", "zone"}
 
 
 class BadMapping(ValueError):
-    """The mapping file says something that cannot be done."""
+    """The mapping file is invalid."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One episode as its file has it. `identity` is the same whenever the same file is read."""
+    """One episode as it is in its file. `identity` is the same whenever the same file is read."""
 
     identity: str
     values: Mapping[str, Any]
@@ -110,14 +110,14 @@ class Mapper:
     def __init__(self, rules: Rules, report: ImportReport, settings: Mapping[str, Any] | None = None) -> None:
         self._rules = rules
         self._report = report
-        # What the caller said for every episode wins over the file.
+        # Values set for every episode win over the file.
         self._constants = rules.constants | dict(settings or {})
         self._fields_of: dict[str, list[str]] = {}
         for target, column in rules.columns.items():
             self._fields_of.setdefault(column, []).append(target)
 
     def record(self, row: Row) -> dict[str, Any] | None:
-        """The episode, or None when something is missing without which the service takes none."""
+        """The episode, or None when a required field is missing."""
         record: dict[str, Any] = {}
         for column, value in row.values.items():
             if value is None or value == "" or column in self._rules.ignore or column in SERVERS_OWN:

@@ -1,4 +1,4 @@
-"""An MCAP recording as one episode: rates, gaps and latencies by topic, and summaries of what is in messages."""
+"""An MCAP recording as one episode: rates, gaps and latencies by topic, and summaries of numbers in messages."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _signals(name: str, topic: _Topic) -> dict[str, float]:
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """Every number in a message with the names that lead to it. Headers' stamps are bookkeeping."""
+    """Every number in a message with its path. Header stamps are bookkeeping and skipped."""
     if isinstance(value, (bool, int, float)):
         yield path, float(value)
     elif isinstance(value, dict):

@@ -21,8 +21,8 @@ _TAGS = {
 
 
 def read_runs(uri: str, report: ImportReport, experiment: str | None = None) -> Iterator[Row]:
-    """Of a tracking server or a directory of runs; of one experiment or of all."""
-    # A directory of runs is read as it is; MLflow would rather have it moved into a database first.
+    """Read the runs of a tracking server or a directory; of one experiment or of all."""
+    # Read a directory of runs as it is; by default MLflow wants it moved into a database first.
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     from mlflow.tracking import MlflowClient
 

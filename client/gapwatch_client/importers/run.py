@@ -1,4 +1,4 @@
-"""An import from its first row to its last answer: in batches, with progress, to be continued where it stopped."""
+"""An import from its first row to its last answer: in batches, with progress, resumable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN_CONFLICT = "episode-conflict"
 
 
 class Interrupted(Exception):
-    """The service could not be reached for too long. Calling again goes on from here."""
+    """The service was unreachable for too long. Calling again resumes from here."""
 
 
 @dataclass
@@ -93,14 +93,14 @@ def import_source(
             checkpoint.write(rows)
         progress(rows)
     result.already = min(done, result.rows)
-    # Complete: the next call sends everything again and is told that it is there.
+    # Complete: the next call sends everything again and gets duplicates back.
     if not dry_run:
         checkpoint.forget()
     return result
 
 
 def _batches(source: Source, mapper: Mapper, report: ImportReport, done: int) -> Iterator[tuple[list[bytes], int]]:
-    """Encoded episodes with the number of rows up to them."""
+    """Encoded episodes, with the number of rows read so far."""
     payloads: list[bytes] = []
     rows = 0
     for row in source.rows(report):

@@ -1,4 +1,4 @@
-"""Tables with an episode a row: CSV, NDJSON and Parquet, the service's own exports among them."""
+"""Tables with one episode per row: CSV, NDJSON and Parquet, including the service's own exports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def read_parquet(path: Path, report: ImportReport) -> Iterator[Row]:
 
 
 def count_rows(path: Path, kind: str) -> int | None:
-    """How many are to come, for the progress; None where finding out means reading everything twice."""
+    """Number of episodes, for the progress display."""
     if kind == "parquet":
         import pyarrow.parquet as pq
 
@@ -73,7 +73,7 @@ def count_rows(path: Path, kind: str) -> int | None:
 
 
 def flatten(value: dict[str, Any]) -> dict[str, Any]:
-    """Objects in objects as dotted names, as columns have them: {"policy": {"name": …}} → policy.name."""
+    """Flatten nested objects to dotted names, like columns: {"policy": {"name": …}} → policy.name."""
     flat: dict[str, Any] = {}
     for name, member in value.items():
         if isinstance(member, dict) and name not in _WHOLE:
@@ -84,9 +84,9 @@ def flatten(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Identity:
-    """A name for each row that depends on it and on all before it.
+    """A name for each row that depends on it and on all rows before it.
 
-    So two equal rows differ, a file that has grown gives its first rows the same names, and nothing is remembered.
+    So two equal rows differ, and a file that has grown gives its first rows the same names, without any state.
     """
 
     def __init__(self, kind: str) -> None:
