@@ -1,7 +1,7 @@
-"""Which passwords are guessed first: common words, also with digits, signs or look-alike letters around them.
+"""Passwords that are guessed first: common words, also decorated with digits, signs or look-alike letters.
 
-A list of whole passwords ages and misses `Summer2026!`. Here the word inside is looked up, so a few hundred words
-refuse the common passwords of eight letters and more together with their usual decorations.
+A list of whole passwords ages and misses `Summer2026!`. Looking up the word inside lets a few hundred words refuse
+the common passwords of eight letters or more, together with their usual decorations.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ FEWEST_LETTERS = 4
 
 
 def is_common(password: str) -> bool:
-    """Whether a password is one of the first that somebody would try."""
+    """Whether a password is one of the first that an attacker would try."""
     lower = password.casefold().strip()
     inside = {lower, _AROUND.sub("", lower), _once(lower)}
-    # The sign at the end is decoration, the one in the middle stands for a letter.
+    # A sign at the end is decoration, one in the middle stands for a letter.
     inside |= {_AROUND.sub("", part.translate(_LOOK_ALIKE)) for part in (lower, _BEHIND.sub("", lower))}
     letters, digits = (re.sub(others, "", lower) for others in ("[^a-z]", "[^0-9]"))
     woven = len(letters) + len(digits) == len(lower) and _is_walk(letters) and _is_walk(digits)
@@ -78,13 +78,13 @@ def _once(word: str) -> str:
 
 
 def _is_walk(word: str) -> bool:
-    """Made of nothing but runs along the keyboard or the alphabet, forwards or backwards."""
-    place = 0
-    while place < len(word):
-        longest = max(_run(word[place:], row) for line in ROWS for row in (line, line[::-1]))
+    """Whether it consists only of runs along the keyboard or the alphabet, forwards or backwards."""
+    start = 0
+    while start < len(word):
+        longest = max(_run(word[start:], row) for line in ROWS for row in (line, line[::-1]))
         if longest < SHORTEST_RUN:
             return False
-        place += longest
+        start += longest
     return True
 
 

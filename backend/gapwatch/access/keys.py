@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 PREFIX = "gw_"
-# Letters of the random part that are stored in clear, to find the row and to recognise a key in a list.
+# Letters of the random part that are stored in the clear, to find the row and to recognise a key in a list.
 PREFIX_LENGTH = len(PREFIX) + 8
 LONGEST_KEY = 64
 
@@ -34,7 +34,7 @@ class KeyHolder:
     revoked_at: datetime | None
 
     def is_valid(self, presented: bytes, now: datetime) -> bool:
-        # Compared in constant time, and compared even when the key is over, so that time tells nothing.
+        # Compare in constant time, even if the key has expired, so that timing reveals nothing.
         same = hmac.compare_digest(self.key_hash, presented)
         return same and self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 

@@ -1,4 +1,4 @@
-"""Passwords: Argon2id, eight characters or more, no composition rules, nothing that is guessed first."""
+"""Passwords: Argon2id, eight characters or more, no composition rules, no common passwords."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOBODY = _hasher.hash("a password that nobody has")
 
 
 class WeakPassword(ValueError):
-    """The message says to a person what to choose instead."""
+    """The message tells a person what to choose instead."""
 
 
 def hash_password(password: str, email: str = "") -> str:

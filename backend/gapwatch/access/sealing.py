@@ -1,4 +1,4 @@
-"""Secrets of channels at rest: encrypted with a key that is derived from the server's own secret."""
+"""Encrypts channel secrets at rest, with a key derived from the server's own secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 
 class Sealer:
-    """Encrypts and authenticates. Whoever holds the database but not the server's secret reads nothing."""
+    """Encrypts and authenticates. The database alone, without the server's secret, reveals nothing."""
 
     def __init__(self, server_secret: bytes) -> None:
         key = hmac.digest(server_secret, b"channel-secrets", hashlib.sha256)
