@@ -3,8 +3,8 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from gapwatch.store.read.selection import Cell
 from gapwatch.store.read.rollup_counts import CellCount
+from gapwatch.store.read.selection import Cell
 
 steady = settings(deadline=None, derandomize=True, database=None)
 

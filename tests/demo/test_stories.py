@@ -5,7 +5,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from gapwatch.demo.history import tell, tell_now
+from gapwatch.demo.history import live_record, story_records
 from gapwatch.demo.loading import demo_episodes, in_turns
 from gapwatch.demo.stories import STORIES
 from gapwatch.record import EpisodeRecord
@@ -13,7 +13,7 @@ from gapwatch.statistics.change.onset import DayCount, find_onset
 from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
 
 TODAY = date(2026, 11, 2)
-TOLD = {story.slug: tell(story, TODAY) for story in STORIES}
+TOLD = {story.slug: story_records(story, TODAY) for story in STORIES}
 
 
 def rates(slug, keep=lambda record: True):
@@ -177,7 +177,7 @@ def test_now_goes_on_as_the_history_ended():
     generator = np.random.default_rng(0)
     now = datetime(2026, 11, 2, 19, 30, tzinfo=UTC)
     [lyon] = [story for story in STORIES if story.slug == "lyon-dock-3"]
-    told = [tell_now(lyon, now, generator) for _ in range(300)]
+    told = [live_record(lyon, now, generator) for _ in range(300)]
     assert {r["started_at"] for r in told} == {"2026-11-02T19:30:00.000+00:00"}
     assert len({r["id"] for r in told}) == 300
     assert {r["conditions"]["shift"] for r in told} == {"evening"}

@@ -1,4 +1,4 @@
-"""The demo: a fleet whose stories are known, sent through the real client, and a sign-in printed."""
+"""The demo: a fleet with known stories, sent through the real client, and a printed sign-in."""
 
 from gapwatch.demo.loading import load_demo
 from gapwatch.demo.pager import allow_local_pager

@@ -1,4 +1,4 @@
-"""One experiment in the world: two sides, their ledger by the product's own code, and what it should say."""
+"""One experiment in the demo world: two sides, their ledger from the product's own code, and the true answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WorldSide:
     contract_fields_differing: int = 0
 
     def signals(self, rows: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """What was measured in some episodes, without the gaps of what was not."""
+        """The measured values of some episodes, without missing ones."""
         own = {name: values[rows] for name, values in self.columns().items()}
         return {name: values[np.isfinite(values)] for name, values in own.items()}
 
@@ -43,7 +43,7 @@ class WorldSide:
         return {**self.run.signals, CONTRACT_SIGNAL: differing}
 
     def levels(self) -> dict[str, NDArray[np.str_]]:
-        """The conditions of each episode, numbers put into classes."""
+        """The conditions of each episode, with numbers binned."""
         q = self.run.quantities
         return {
             "lighting": lighting_of(q.brightness),
@@ -60,13 +60,13 @@ def lighting_of(brightness: NDArray[np.float64]) -> NDArray[np.str_]:
 def two_sides(
     gaps: Sequence[str], n_real: int, seed: int, *, labelled: bool, n_sim: int = N_SIM
 ) -> tuple[WorldSide, WorldSide]:
-    """Sim and real, drawn apart. Every other seed hands over to a person instead of placing."""
+    """Sim and real, drawn independently. Every other seed hands over to a person instead of placing."""
     generator = np.random.default_rng(seed)
     handover = seed % 2 == 0 or any(GAPS[name].handover for name in gaps)
     sides = []
     for world, n in ((SIM, n_sim), (with_gaps(*gaps), n_real)):
-        found = run(world, draw_scene(n, generator, handover=handover))
-        sides.append(WorldSide(found, label_failures(found, generator) if labelled else None))
+        world_run = run(world, draw_scene(n, generator, handover=handover))
+        sides.append(WorldSide(world_run, label_failures(world_run, generator) if labelled else None))
     sim, real = sides
     return sim, WorldSide(real.run, real.labels, int("action scale" in gaps))
 
@@ -105,19 +105,19 @@ def batch_of_side(side: WorldSide, *, phases: bool = True) -> FailedBatch:
 def counts_of(sim: WorldSide, real: WorldSide) -> dict[tuple[str, str], Counts]:
     """Successes and episodes of both sides at every level of every condition."""
     counts: dict[tuple[str, str], list[int]] = {}
-    for place, side in ((0, sim), (2, real)):
+    for offset, side in ((0, sim), (2, real)):
         for name, levels in side.levels().items():
             for level in np.unique(levels).tolist():
                 here = levels == level
                 cell = counts.setdefault((name, level), [0, 0, 0, 0])
-                cell[place] += int((~side.run.failed[here]).sum())
-                cell[place + 1] += int(here.sum())
+                cell[offset] += int((~side.run.failed[here]).sum())
+                cell[offset + 1] += int(here.sum())
     return {key: (cell[0], cell[1], cell[2], cell[3]) for key, cell in counts.items()}
 
 
 @lru_cache(maxsize=256)
 def true_contributions(gaps: tuple[str, ...], handover: bool) -> Mapping[str, float]:
-    """What each gap's category really costs: Shapley over the gaps, in 100,000 episodes with and without."""
+    """The true cost of each gap's category: Shapley over the gaps, with 100,000 episodes per combination."""
     scene = draw_scene(N_TRUTH, np.random.default_rng(1), handover=handover)
 
     def failure_rate(switched: int) -> float:

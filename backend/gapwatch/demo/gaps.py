@@ -1,4 +1,4 @@
-"""The gaps that can be put between the two sides of the world, each a shift of what the real side is like."""
+"""The gaps that can be put between the two sides of the demo world, each a shift of one real quantity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GAPS = {
 
 
 def with_gaps(*names: str, world: World = REAL) -> World:
-    """The real side with some gaps; without names, the one that differs only in ways that cost nothing."""
+    """The real side with some gaps; without names, it differs from sim only in ways that cost nothing."""
     for name in names:
         gap = GAPS[name]
         world = replace(world, **{gap.quantity: gap.value})

@@ -1,4 +1,4 @@
-"""A story told in episodes: ninety days of both sides, and what happens now."""
+"""The episodes of a story: ninety days of both sides, and live ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.demo.records import INTERRUPTED, Told, records_of
+from gapwatch.demo.records import INTERRUPTED, StorySide, records_of
 from gapwatch.demo.stories import EVENING, JOINTS, Story, StoryTimes
 from gapwatch.demo.world import REAL, SIM, Scene, draw_scene, run
 
@@ -18,33 +18,33 @@ SEED = 7
 DAY_MS = 86_400_000
 NOON = 14
 SHIFTS = ("early", "late", "evening")
-# A pair begins alike; the rest of its chance is its own.
+# The correlation between the random draws of a pair.
 ALIKE = 0.85
 CONTRACT = {"action_scale": 0.5, "control_hz": 50, "frames": "base_link", "joint_order": JOINTS}
 
 
-def tell(story: Story, anchor: date) -> list[dict[str, Any]]:
-    """All episodes of a story up to the end of the day `anchor`, by time; the same ones whenever it is called."""
+def story_records(story: Story, anchor: date) -> list[dict[str, Any]]:
+    """All episodes of a story up to the end of the day `anchor`, by time; every call returns the same ones."""
     generator = np.random.default_rng([SEED, anchor.toordinal(), crc32(story.slug.encode())])
     midnight = int(datetime.combine(anchor, time(), UTC).timestamp() * 1000)
     sim_day, version = _sim_times(story, generator)
     sim_scene = draw_scene(len(sim_day), generator, handover=story.handover)
-    told = [_sim(story, sim_day, version, sim_scene)]
+    sides = [_sim(story, sim_day, version, sim_scene)]
     at = _moments(story, generator)
     scene = draw_scene(len(at.day), generator, handover=story.handover, surfaces=story.surfaces)
     if story.paired:
         scene = _alike(scene, sim_scene)
-    told.append(_real(story, at, scene, anchor))
+    sides.append(_real(story, at, scene, anchor))
     records = [
         record
-        for side in told
+        for side in sides
         for record in records_of(side, (midnight + side.day * DAY_MS).astype(np.int64), generator)
     ]
     return sorted(records, key=lambda record: str(record["started_at"]))
 
 
-def tell_now(story: Story, now: datetime, generator: np.random.Generator) -> dict[str, Any]:
-    """One more real episode of a story, at this moment."""
+def live_record(story: Story, now: datetime, generator: np.random.Generator) -> dict[str, Any]:
+    """One more real episode of a story, at `now`."""
     hour = now.hour + now.minute / 60
     robots, sites = story.robots * len(story.sites), len(story.sites)
     robot = generator.integers(0, robots, 1)
@@ -52,12 +52,12 @@ def tell_now(story: Story, now: datetime, generator: np.random.Generator) -> dic
         np.zeros(1), np.array([hour]), robot % sites, robot // sites, np.array([len(story.versions) - 1])
     )
     scene = draw_scene(1, generator, handover=story.handover, surfaces=story.surfaces)
-    told = _real(replace(story, paired=False), at, scene, now.date())
-    return records_of(told, np.array([int(now.timestamp() * 1000)]), generator)[0]
+    side = _real(replace(story, paired=False), at, scene, now.date())
+    return records_of(side, np.array([int(now.timestamp() * 1000)]), generator)[0]
 
 
 def _moments(story: Story, generator: np.random.Generator) -> StoryTimes:
-    """From six to ten in the evening; robots take turns at random. What no longer lives ended yesterday."""
+    """Between 06:00 and 22:00, by random robots. A story that is not live ended yesterday."""
     n = story.n_real
     whole = np.sort(generator.integers(int(story.first_day), 1 if story.lives else 0, n))
     hour = generator.uniform(6, 22, n)
@@ -70,15 +70,15 @@ def _moments(story: Story, generator: np.random.Generator) -> StoryTimes:
 def _sim_times(story: Story, generator: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """A version is simulated at night, `n_sim` times, from three days before it is deployed."""
     days, versions = [], []
-    for place, (first, _) in enumerate(story.versions):
+    for index, (first, _) in enumerate(story.versions):
         start = max(first, story.first_day) - 3
         days.append(np.sort(generator.uniform(start, min(start + 30, 0), story.n_sim)))
-        versions.append(np.full(story.n_sim, place))
+        versions.append(np.full(story.n_sim, index))
     return np.concatenate(days), np.concatenate(versions)
 
 
 def _alike(scene: Scene, sim: Scene) -> Scene:
-    """The real side of pairs: the same objects as the first sim episodes and most of their chance."""
+    """The real side of pairs: the same objects as the first sim episodes, and correlated random draws."""
     n = scene.n
     own = np.sqrt(1 - ALIKE**2)
     return replace(
@@ -90,27 +90,27 @@ def _alike(scene: Scene, sim: Scene) -> Scene:
     )
 
 
-def _sim(story: Story, day: NDArray[np.float64], version: NDArray[np.int64], scene: Scene) -> Told:
-    name, of = story.simulator
+def _sim(story: Story, day: NDArray[np.float64], version: NDArray[np.int64], scene: Scene) -> StorySide:
+    name, simulator_version = story.simulator
     shared = {
         "domain": "sim",
         "task": story.task,
-        "simulator": {"name": name, "version": of},
+        "simulator": {"name": name, "version": simulator_version},
         "contract": CONTRACT,
     }
     columns: dict[str, list[Any]] = {"policy": _policies(story, version)}
     if story.paired:
         columns["pair"] = [f"{story.slug}/{i}" if i < story.n_real else None for i in range(scene.n)]
-    found = run(replace(SIM, skill=story.skill, **story.sim), scene)
-    # Simulated days have shifts, too; in simulation the light does not know of them.
+    world_run = run(replace(SIM, skill=story.skill, **story.sim), scene)
+    # Sim episodes have shifts too, but the simulated light does not depend on them.
     shifts = [SHIFTS[i % len(SHIFTS)] for i in range(scene.n)]
-    return Told(found, day, shared, columns, shifts, story.labelled, interrupted=0.0)
+    return StorySide(world_run, day, shared, columns, shifts, story.labelled, interrupted=0.0)
 
 
-def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> Told:
+def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> StorySide:
     changes = dict(story.real(at))
     changes["skill"] = story.skill + changes.get("skill", 0.0)
-    found = run(replace(REAL, **changes), scene)
+    world_run = run(replace(REAL, **changes), scene)
     stage = np.searchsorted([first for first, _ in story.stages], at.day, "right") - 1
     shifts = np.array(SHIFTS)[np.searchsorted([NOON, EVENING], at.hour, "right")].tolist()
     sites = np.array(story.sites)[at.site].tolist()
@@ -119,18 +119,18 @@ def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> Told:
         "policy": _policies(story, at.version),
         "site": sites,
         "robot": [f"{site}-{robot + 1}" for site, robot in zip(sites, at.robot.tolist(), strict=True)],
-        "stage": [story.stages[max(place, 0)][1] for place in stage.tolist()],
+        "stage": [story.stages[max(index, 0)][1] for index in stage.tolist()],
         "session": [f"{day}-{shift}-{site}" for day, shift, site in zip(days, shifts, sites, strict=True)],
     }
     if story.paired:
         columns["pair"] = [f"{story.slug}/{i}" for i in range(scene.n)]
     contract = {**CONTRACT, **story.contract}
     shared = {"domain": "real", "task": story.task, "deployment": story.slug, "contract": contract}
-    # Of nine episodes none is spared for that.
+    # A story of nine episodes has none to spare for interruptions.
     interrupted = INTERRUPTED if story.lives else 0.0
-    return Told(found, at.day, shared, columns, shifts, story.labelled, interrupted)
+    return StorySide(world_run, at.day, shared, columns, shifts, story.labelled, interrupted)
 
 
 def _policies(story: Story, version: NDArray[np.int64]) -> list[dict[str, str]]:
     known = [{"name": story.policy, "version": name} for _, name in story.versions]
-    return [known[place] for place in version.tolist()]
+    return [known[index] for index in version.tolist()]

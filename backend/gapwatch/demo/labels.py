@@ -1,4 +1,4 @@
-"""What people write about failures: mostly the cause, sometimes what they saw of it, sometimes nothing."""
+"""How people label failures: mostly with the cause, sometimes with what they saw, sometimes not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CAUSE_LABELS = {
     "sim_numerics": "unstable_contact",
     "policy_robustness": "no_recovery",
 }
-# "dropped" is what one sees of a heavy object, of a smooth one and of bad luck alike; "missed" says nothing.
+# A heavy object, a smooth one and bad luck all look like "dropped"; "missed" says nothing about the cause.
 SEEN_LABELS = {
     "perceive": "not_detected",
     "approach": "missed",

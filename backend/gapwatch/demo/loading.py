@@ -1,4 +1,4 @@
-"""Called when the service answers: makes the demo's sign-in, tells the stories, and goes on telling them."""
+"""Called when the service is up: makes the demo's sign-in, sends the stories' history, then live episodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 from gapwatch_client import Gapwatch
 
 from gapwatch.accounts import make_key, put_person
-from gapwatch.demo.history import tell, tell_now
+from gapwatch.demo.history import live_record, story_records
 from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
@@ -28,17 +28,17 @@ from gapwatch.store.read import fleet
 
 PROJECT = "demo"
 EMAIL = "demo@example.com"
-# Every story is cut into so many parts. All first parts are sent before the second ones: no page is empty.
+# Every story is split into this many parts. All first parts are sent before the second ones: no page is empty.
 PARTS = 40
-# Long enough to look at a demo, and a robot's next episode within a few seconds.
+# Long enough to look at a demo; a live episode arrives every few seconds.
 KEY_LASTS, SET_UP_LASTS, PAUSE_S = timedelta(days=30), timedelta(minutes=10), 2.5
 FIRST_PART_S, ALL_S = 15.0, 600.0
 FOLDER, MEMORY = "demo", "told.json"
 
 
 def load_demo(settings: Settings) -> None:
-    """The password is new at every start; the history is sent once. The sign-in is printed as soon as pages have
-    something to show; the rest of the history and what happens now are sent in the background.
+    """Make a new password at every start and send the history once. The sign-in is printed as soon as pages have
+    something to show; the rest of the history and live episodes are sent in the background.
     """
     assert settings.database_url is not None  # noqa: S101 - the supervisor set it
     password = "-".join(secrets.token_hex(3) for _ in range(3))
@@ -58,41 +58,41 @@ def load_demo(settings: Settings) -> None:
     with database.transaction() as connection:
         slugs = fleet.deployment_slugs(connection, access.ensure_project(connection, PROJECT))
     database.close()
-    teller = Teller(
+    demo_fleet = DemoFleet(
         settings.data_dir / FOLDER, settings.local_url, key, has_all={s.slug for s in STORIES} <= set(slugs)
     )
     with api_client(settings.local_url, admin) as client:
         if is_local(settings):
             put_channel(client, start_pager(settings.data_dir / FOLDER))
-        teller.begin(client)
+        demo_fleet.begin(client)
     click.echo(
         f"\n  Gapwatch is ready: {settings.public_url}\n"
         f"  Sign in with       {EMAIL}\n"
         f"  password           {password}\n\n"
         "  Ctrl-C stops it.\n"
     )
-    # A daemon: it must not hold up the end of the service. What it has not sent waits in the client's spool.
-    threading.Thread(target=teller.go_on, name="demo", daemon=True).start()
+    # A daemon, so that it does not delay shutdown. Unsent episodes wait in the client's spool.
+    threading.Thread(target=demo_fleet.send_rest_and_live, name="demo", daemon=True).start()
 
 
-class Teller:
-    """Two clients, as in a real fleet: the robots' and the simulation farm's."""
+class DemoFleet:
+    """Sends the demo through two clients, as in a real fleet: the robots' and the simulation farm's."""
 
     def __init__(self, folder: Path, url: str, key: str, *, has_all: bool) -> None:
         self._memory = folder / MEMORY
         self._robots = Gapwatch(url, key, folder / "robots")
         self._farm = Gapwatch(url, key, folder / "farm")
-        self._is_told, self._anchor = has_all, datetime.now(UTC).date()
+        self._is_sent, self._anchor = has_all, datetime.now(UTC).date()
         if self._memory.exists():
-            # A start that was interrupted is repeated with the same day, and so with the same ids.
-            told = json.loads(self._memory.read_text())
-            self._is_told, self._anchor = bool(told["is_told"]), date.fromisoformat(told["anchor"])
+            # An interrupted start is repeated with the same day, and so with the same ids.
+            memory = json.loads(self._memory.read_text())
+            self._is_sent, self._anchor = bool(memory["is_told"]), date.fromisoformat(memory["anchor"])
         self._parts: Iterator[list[dict[str, Any]]] = iter(())
         self._total = 0
 
     def begin(self, client: httpx.Client) -> None:
-        """Send the first part of every story, wait until it is there, and tell what happened to each."""
-        if self._is_told:
+        """Send the first part of every story, wait until it is stored, and send the stories' events."""
+        if self._is_sent:
             return
         is_new = not self._memory.exists()
         self._remember(is_told=False)
@@ -103,10 +103,10 @@ class Teller:
         for sender in (self._robots, self._farm):
             sender.flush(FIRST_PART_S)
         if is_new:
-            tell_events(client, self._anchor)
+            send_events(client, self._anchor)
 
-    def go_on(self) -> None:
-        if not self._is_told:
+    def send_rest_and_live(self) -> None:
+        if not self._is_sent:
             started = time.monotonic()
             for part in self._parts:
                 self._send(part)
@@ -119,7 +119,7 @@ class Teller:
         living = [story for story in STORIES if story.lives]
         while True:
             story = living[int(generator.integers(len(living)))]
-            self._robots.send(tell_now(story, datetime.now(UTC), generator))
+            self._robots.send(live_record(story, datetime.now(UTC), generator))
             time.sleep(PAUSE_S)
 
     def _send(self, records: list[dict[str, Any]]) -> None:
@@ -144,8 +144,8 @@ def api_client(url: str, key: str) -> httpx.Client:
     return httpx.Client(base_url=url, trust_env=False, timeout=30, headers={"Authorization": f"Bearer {key}"})
 
 
-def tell_events(client: httpx.Client, anchor: date) -> None:
-    """Releases, calibrations and mitigations, as a release pipeline would send them."""
+def send_events(client: httpx.Client, anchor: date) -> None:
+    """Send releases, calibrations and mitigations, as a release pipeline would."""
     for story in STORIES:
         for event in story.events:
             at = datetime.combine(anchor, clock_time(5), UTC) + timedelta(days=event.day)
@@ -154,14 +154,14 @@ def tell_events(client: httpx.Client, anchor: date) -> None:
 
 
 def demo_episodes(now: datetime, anchor: date | None = None) -> list[list[dict[str, Any]]]:
-    """Each story's episodes until now, by time. On one day later calls have more of them, never others."""
+    """Each story's episodes until now, by time. Later calls on the same day add episodes, never change them."""
     moment = now.astimezone(UTC).isoformat(timespec="milliseconds")
-    told = [tell(story, anchor or now.date()) for story in STORIES]
-    return [[record for record in records if str(record["started_at"]) <= moment] for records in told]
+    stories = [story_records(story, anchor or now.date()) for story in STORIES]
+    return [[record for record in records if str(record["started_at"]) <= moment] for records in stories]
 
 
 def in_turns(stories: list[list[dict[str, Any]]], parts: int) -> list[list[dict[str, Any]]]:
-    """Every part has a share of both sides of every story, each in its order; the first at least one episode."""
+    """Split into parts with a share of both sides of every story, in order; the first has at least one of each."""
     sides = [
         [record for record in story if record["domain"] == domain]
         for story in stories

@@ -1,4 +1,4 @@
-"""The demo's own pager: a webhook on this machine that writes down what on-call would have been told."""
+"""The demo's own pager: a webhook on this machine that writes down what on-call would receive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_PAGE = 1024 * 1024
 
 
 def allow_local_pager(settings: Settings) -> Settings:
-    """Lets alerts go to private addresses where nobody but this machine can reach the service anyway."""
+    """Allow alerts to private addresses if only this machine can reach the service anyway."""
     return settings.model_copy(update={"allow_private_targets": True}) if is_local(settings) else settings
 
 
@@ -29,7 +29,7 @@ def is_local(settings: Settings) -> bool:
 
 
 def start_pager(folder: Path) -> str:
-    """Listens in the background on a free port; returns its address."""
+    """Listen in the background on a free port. Return the address."""
     folder.mkdir(parents=True, exist_ok=True)
     pages, writing = folder / FILE, threading.Lock()
     pages.touch()
@@ -52,7 +52,7 @@ def start_pager(folder: Path) -> str:
 
 
 def put_channel(client: httpx.Client, address: str) -> None:
-    """Makes the pager a channel of the project; its port is new at every start."""
+    """Make the pager a channel of the project; its port is new at every start."""
     body = {"name": CHANNEL, "kind": "webhook", "config": {"url": address}}
     known = client.get("/api/v1/channels").raise_for_status().json()["channels"]
     ids = [channel["id"] for channel in known if channel["name"] == CHANNEL]

@@ -1,4 +1,4 @@
-"""Episodes of the world as records of the API, version 1."""
+"""Episodes of the demo world as records of the API, version 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapwatch.demo.experiment import lighting_of
 from gapwatch.demo.labels import label_failures
 from gapwatch.demo.world import OBJECTS, SURFACES, Run
 
-# Real episodes that somebody ended for other reasons, and failures that somebody stepped into.
+# Shares of real episodes that somebody ended for other reasons, and of failures with an intervention.
 INTERRUPTED, INTERVENED = 0.008, 0.4
 NOTES = {
     "slip": "lost grip on lift",
@@ -29,8 +29,8 @@ NOTES = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """A run with what the record needs beside it: fields that all episodes share, and columns that differ.
+class StorySide:
+    """One side of a story: a run, the fields that all its episodes share, and the columns that differ.
 
     `labelled` is the share of failures that somebody looked at, `interrupted` of episodes that somebody ended.
     """
@@ -44,13 +44,15 @@ class Told:
     interrupted: float
 
 
-def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.Generator) -> list[dict[str, Any]]:
-    """One record an episode. Ids are ordered by time and follow from the generator: told again, they repeat."""
-    run, n = told.run, told.run.scene.n
+def records_of(
+    side: StorySide, started_ms: NDArray[np.int64], generator: np.random.Generator
+) -> list[dict[str, Any]]:
+    """One record per episode. Ids are ordered by time and depend only on the generator, so they are repeatable."""
+    run, n = side.run, side.run.scene.n
     ids = ids_of(started_ms, generator)
-    looked = generator.random(n) < told.labelled
+    looked = generator.random(n) < side.labelled
     labels = label_failures(run, generator)
-    intervened, interrupted = generator.random(n) < INTERVENED, generator.random(n) < told.interrupted
+    intervened, interrupted = generator.random(n) < INTERVENED, generator.random(n) < side.interrupted
     q = run.quantities
     light, things = lighting_of(q.brightness).tolist(), np.array(OBJECTS)[run.scene.objects].tolist()
     floors, clutter = np.array(SURFACES)[run.scene.surfaces].tolist(), q.clutter.astype(int).tolist()
@@ -61,13 +63,13 @@ def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.G
     ).tolist()
     signals = _signal_rows(run.signals, n)
     failed_in, started = run.failed_in.tolist(), started_ms.tolist()
-    is_real = told.shared["domain"] == "real"
+    is_real = side.shared["domain"] == "real"
     records = []
     for i in range(n):
-        record = dict(told.shared)
+        record = dict(side.shared)
         record["id"] = ids[i]
         record["started_at"] = _timestamp(started[i])
-        for name, values in told.columns.items():
+        for name, values in side.columns.items():
             if values[i] is not None:
                 record[name] = values[i]
         record["duration_s"] = durations[i]
@@ -79,7 +81,7 @@ def records_of(told: Told, started_ms: NDArray[np.int64], generator: np.random.G
             "surface": floors[i],
             "clutter": clutter[i],
         }
-        conditions["shift"] = told.shifts[i]
+        conditions["shift"] = side.shifts[i]
         if run.scene.handover:
             conditions["human_present"] = True
         record["conditions"] = conditions

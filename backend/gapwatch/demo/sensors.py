@@ -1,4 +1,4 @@
-"""What a robot's sensors report of the quantities an episode met: noisy, and only of the phases it reached."""
+"""What a robot's sensors report about an episode's quantities: noisy, and only for the phases it reached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRAVITY = 9.81
 
 @dataclass(frozen=True)
 class Quantities:
-    """What each episode met."""
+    """The physical quantities of each episode."""
 
     usual_mass_kg: Array
     mass_kg: Array
@@ -37,11 +37,11 @@ class Quantities:
 
 
 def measure(q: Quantities, margins: Array, reached: Array, z: Array, handover: bool) -> dict[str, Array]:
-    """Signal → one number an episode, NaN where it was not measured.
+    """Signal → one number per episode, NaN where it was not measured.
 
-    Some signals are of surroundings (brightness, latency, mass), others of what came of them: a heavy object and a
-    smooth one both slip, a late loop and a wrong scale both track badly, and dim or crowded images are all unlike
-    the training data.
+    Some signals measure causes (brightness, latency, mass), others their effects: a heavy object and a smooth one
+    both slip, a late loop and a wrong scale both track badly, and dim or crowded images are all unlike the
+    training data.
     """
     slack = np.minimum(margins[LIFT] / 2.45, 1.5)
     strange = np.abs(np.log(q.brightness / 0.62)) + 0.8 * q.occlusion + 0.02 * q.clutter

@@ -14,13 +14,13 @@ from gapwatch.demo.world import Quantity
 Array = NDArray[np.float64]
 DAYS = 90
 EVENING = 17
-# One ranks its policies as reality does; the other has a favourite that is no good outside.
+# The first ranks policies as reality does; the second favours one that is no good in reality.
 ISAAC, MUJOCO = ("isaac-sim", "5.0.0"), ("mujoco", "3.3.0")
 
 
 @dataclass(frozen=True)
 class StoryTimes:
-    """When and where each real episode of a story happens: day 0 is today, −90 the first; places in the tables."""
+    """When and where each real episode of a story happens: day 0 is today, −90 the first; others are indices."""
 
     day: Array
     hour: Array
@@ -40,7 +40,7 @@ class StoryEvent:
 
 @dataclass(frozen=True)
 class Story:
-    """One deployment. `versions` and `stages` begin on a day; `real` and `sim` say how a side is unlike others."""
+    """One deployment. `versions` and `stages` begin on a day; `real` and `sim` change a side's quantities."""
 
     slug: str
     tells: str

@@ -24,7 +24,7 @@ HANDOVER_PHASES = (*PHASES[:-1], "handover")
 OBJECTS = ("mug", "bottle", "box", "bag")
 OBJECT_KG = np.array([0.35, 0.5, 0.8, 0.25])
 SURFACES = ("wood", "steel", "rubber")
-# What the policy was trained for: the friction it grips for, the light its detector wants, the errors it forgives.
+# What the policy was trained for: the friction it expects, the light its detector needs, the errors it tolerates.
 FRICTION, BRIGHTNESS, OCCLUSION, CLUTTER = 0.5, 0.38, 0.35, 5.0
 BIAS_MM, CALIBRATION_MM, LAG_MM, VOLTS, WAIT_S = 2.0, 2.0, 9.0, 22.8, 1.8
 BASE, QUANTITIES, MEASUREMENTS = 2.45, 14, 21
@@ -32,7 +32,7 @@ BASE, QUANTITIES, MEASUREMENTS = 2.45, 14, 21
 
 @dataclass(frozen=True)
 class World:
-    """The quantities of one side. Each may be an array, one value an episode: a drift, one robot, one shift."""
+    """The quantities of one side. Each may be an array with a value per episode: a drift, one robot, one shift."""
 
     friction: Quantity = 1.0
     rubber_friction: Quantity = 1.0
@@ -50,8 +50,8 @@ class World:
     hesitation_s: Quantity = 0.8
     action_scale: Quantity = 1.0
     wear: Quantity = 1.0
-    # A policy's skill moves every margin, its touch those of grasping and lifting. What it gains by a simulator's
-    # contacts is not there in reality.
+    # A policy's skill moves every margin, its touch those of grasping and lifting. What it gains by exploiting a
+    # simulator's contacts is missing in reality.
     skill: Quantity = 0.0
     touch: Quantity = 0.0
     exploit: Quantity = 0.0
@@ -59,7 +59,7 @@ class World:
 
 SIM = World()
 # Real robots differ from their simulators in many ways that cost nothing: slower loops, noisier depth, more varied
-# light, joints that are no longer new. They are in every real world, also in the one without a gap.
+# light, worn joints. Every real world has them, even the one without a gap.
 REAL = World(
     brightness_spread=0.1, blur=1.25, depth_noise_mm=1.7, latency_ms=7.5, latency_spread=0.15, volts=23.8, wear=1.3
 )
@@ -67,7 +67,7 @@ REAL = World(
 
 @dataclass(frozen=True)
 class Scene:
-    """What is drawn for each episode before a side's quantities act on it; it may run in several worlds."""
+    """The random draws of each episode, before a side's quantities act on them; it may run in several worlds."""
 
     objects: NDArray[np.int64]
     surfaces: NDArray[np.int64]
@@ -109,7 +109,7 @@ def draw_scene(
     objects: tuple[float, ...] = (0.3, 0.3, 0.2, 0.2),
     surfaces: tuple[float, ...] = (0.4, 0.4, 0.2),
 ) -> Scene:
-    """Objects and surfaces in the given shares, and all the chance an episode will meet."""
+    """Draw objects and surfaces in the given shares, and all the random numbers of each episode."""
     return Scene(
         generator.choice(len(OBJECTS), n, p=objects),
         generator.choice(len(SURFACES), n, p=surfaces),
@@ -120,7 +120,7 @@ def draw_scene(
 
 
 def run(world: World, scene: Scene) -> Run:
-    """The scene's episodes in a world. The same scene in another world meets the same chance."""
+    """Run the scene's episodes in a world. In another world the same scene has the same random numbers."""
     q = meet(world, scene)
     effects = effects_of(world, scene, q)
     margins = np.array([BASE + world.skill + sum(effect.values()) for effect in effects]) + scene.chance
@@ -139,7 +139,7 @@ def run(world: World, scene: Scene) -> Run:
 
 
 def meet(world: World, scene: Scene) -> Quantities:
-    """What each episode meets in a world."""
+    """The quantities of each episode in a world."""
     z = scene.noise
     rubber = np.where(scene.surfaces == SURFACES.index("rubber"), world.rubber_friction, 1.0)
     clutter = np.round(np.maximum(world.clutter + np.sqrt(world.clutter) * z[0], 0))
@@ -167,7 +167,7 @@ def meet(world: World, scene: Scene) -> Quantities:
 
 
 def effects_of(world: World, scene: Scene, q: Quantities) -> tuple[dict[str, Array], ...]:
-    """For each phase, what each category adds to the margin; within what the policy forgives that is nothing."""
+    """For each phase, what each category adds to the margin: nothing within the policy's tolerance."""
     grip = np.minimum(np.log(q.friction / FRICTION), 0.1)
     heavier = np.log(q.mass_kg / q.usual_mass_kg)
     offset, shifted = over(np.abs(q.depth_bias_mm), BIAS_MM), over(q.calibration_mm, CALIBRATION_MM)
