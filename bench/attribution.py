@@ -45,11 +45,11 @@ def one_run(gaps, n_real, seed, mode):
 def measure_alone(mode, n_real, seeds):
     """Each gap alone: how often its category is the largest, and how far its bar is from the truth."""
     rows = {}
-    for place, gap in enumerate(GAPS):
+    for number, gap in enumerate(GAPS):
         category = GAPS[gap].category
         hits, errors, others, covered = 0, [], [], 0
         for seed in range(seeds):
-            ledger, truth = one_run((gap,), n_real, 10_000 * (place + 1) + seed, mode)
+            ledger, truth = one_run((gap,), n_real, 10_000 * (number + 1) + seed, mode)
             entry = next(e for e in ledger.entries if e.category == category)
             hits += ledger.entries[0].category == category
             errors.append(entry.contribution - truth[category])
@@ -95,18 +95,18 @@ def measure(seeds, sizes=SIZES, modes=tuple(MODES), say=print):
             alone = measure_alone(mode, n_real, seeds)
             pairs = measure_pairs(mode, n_real, max(len(PAIRS), 3 * seeds))
             null = measure_null(mode, n_real, 4 * seeds)
-            found = {
+            result = {
                 "demanded eight": float(np.mean([alone[gap]["top"] for gap in DEMANDED])),
                 "all": float(np.mean([row["top"] for row in alone.values()])),
                 "error": float(np.mean([row["error"] for row in alone.values()])),
                 "bias": float(np.mean([row["bias"] for row in alone.values()])),
                 "alone": alone, "pairs": pairs, "null": null,
             }  # fmt: skip
-            results[f"{mode}, n {n_real}"] = found
+            results[f"{mode}, n {n_real}"] = result
             worst = max(null.items(), key=lambda item: item[1], default=("none", 0.0))
             say(
-                f"| {mode} | {n_real} | {100 * found['demanded eight']:.1f} % | {100 * found['all']:.1f} % "
-                f"| {100 * found['error']:.1f} ({100 * found['bias']:+.1f}) "
+                f"| {mode} | {n_real} | {100 * result['demanded eight']:.1f} % | {100 * result['all']:.1f} % "
+                f"| {100 * result['error']:.1f} ({100 * result['bias']:+.1f}) "
                 f"| {100 * pairs['first']:.1f} % | {100 * pairs['both']:.1f} % | {100 * pairs['error']:.1f} "
                 f"| {100 * worst[1]:.1f} % ({worst[0]}) |"
             )
@@ -117,14 +117,14 @@ def missed(results):
     """The targets that were not reached, in words."""
     words = []
     for mode, least in TARGETS.items():
-        found = results.get(f"{mode}, n 100")
-        top = found["demanded eight"] if found else 1.0
+        result = results.get(f"{mode}, n 100")
+        top = result["demanded eight"] if result else 1.0
         if top < least:
             words.append(
                 f"{mode}, n 100: the cause is the largest bar in {100 * top:.1f} %, not {100 * least:.0f} %"
             )
-    for name, found in results.items():
-        for category, share in found["null"].items():
+    for name, result in results.items():
+        for category, share in result["null"].items():
             if share > LARGEST_NULL:
                 words.append(f"{name}: without a gap {category} excludes zero in {100 * share:.1f} % of runs")
     return words

@@ -108,20 +108,20 @@ def series(rng, *parts: tuple[float, int]) -> list[float]:
     return [float(x) for rate, n in parts for x in rng.random(n) < rate]
 
 
-def false_alarms(one: Contestant, setting: float, null: list[list[float]]) -> float:
-    return float(np.mean([one.find(values, setting) is not None for values in null]))
+def false_alarms(detector: Contestant, setting: float, null: list[list[float]]) -> float:
+    return float(np.mean([detector.find(values, setting) is not None for values in null]))
 
 
-def tune(one: Contestant, null: list[list[float]], wanted: float) -> float:
+def tune(detector: Contestant, null: list[list[float]], wanted: float) -> float:
     """The most alert setting whose share of false alarms is at most the wanted one, by halving."""
-    low, high = 0, len(one.settings) - 1
+    low, high = 0, len(detector.settings) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if false_alarms(one, one.settings[middle], null) <= wanted:
+        if false_alarms(detector, detector.settings[middle], null) <= wanted:
             low = middle
         else:
             high = middle - 1
-    return one.settings[low]
+    return detector.settings[low]
 
 
 def main() -> None:
@@ -131,16 +131,16 @@ def main() -> None:
         "--false-alarms", type=float, default=0.05, help="share of unchanged series that may alarm"
     )
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(20_261_116)
-    null = [series(rng, (RATE, LEARN + LOOKS_FOR)) for _ in range(given.series)]
-    check = [series(rng, (RATE, LEARN + LOOKS_FOR)) for _ in range(given.series)]
+    null = [series(rng, (RATE, LEARN + LOOKS_FOR)) for _ in range(options.series)]
+    check = [series(rng, (RATE, LEARN + LOOKS_FOR)) for _ in range(options.series)]
     falls = {
-        points: [series(rng, (RATE, LEARN), (RATE - points / 100, LOOKS_FOR)) for _ in range(given.series)]
+        points: [series(rng, (RATE, LEARN), (RATE - points / 100, LOOKS_FOR)) for _ in range(options.series)]
         for points in (10, 20, 30)
     }
     print(
-        f"{given.series} series at {RATE}, {LEARN} episodes before the fall; at most {given.false_alarms:.0%} of"
+        f"{options.series} series at {RATE}, {LEARN} episodes before the fall; at most {options.false_alarms:.0%} of"
     )
     print(
         f"unchanged series of {LEARN + LOOKS_FOR} episodes alarm. Delay: median (and 95 %) of episodes; ∞ not found.\n"
@@ -148,14 +148,18 @@ def main() -> None:
     head = "".join(f"{f'{points} points':>16}" for points in falls)
     print(f"{'detector':32}{'setting':>10}{'false':>8}{head}{'episodes/s':>12}")
     results = []
-    for one in CONTESTANTS:
-        setting = tune(one, null, given.false_alarms)
-        row = {"detector": one.name, "setting": setting, "false_alarms": false_alarms(one, setting, check)}
+    for detector in CONTESTANTS:
+        setting = tune(detector, null, options.false_alarms)
+        row = {
+            "detector": detector.name,
+            "setting": setting,
+            "false_alarms": false_alarms(detector, setting, check),
+        }
         cells = ""
-        for points, found in falls.items():
+        for points, dropped in falls.items():
             delays = []
-            for values in found:
-                at = one.find(values, setting)
+            for values in dropped:
+                at = detector.find(values, setting)
                 # An alarm before the fall is a false one; the series says nothing of the delay.
                 if at is None or at >= LEARN:
                     delays.append(np.inf if at is None else at - LEARN + 1)
@@ -164,14 +168,14 @@ def main() -> None:
             cells += f"{_told(median) + ' (' + _told(late) + ')':>16}"
         started = time.perf_counter()
         for values in check[:20]:
-            one.find(values, one.settings[0])
+            detector.find(values, detector.settings[0])
         speed = 20 * (LEARN + LOOKS_FOR) / (time.perf_counter() - started)
         row["episodes_per_s"] = speed
         results.append(row)
-        print(f"{one.name:32}{setting:>10.3g}{row['false_alarms']:>8.1%}{cells}{speed:>12,.0f}")
-    if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(json.dumps(results, indent=1, default=float))
+        print(f"{detector.name:32}{setting:>10.3g}{row['false_alarms']:>8.1%}{cells}{speed:>12,.0f}")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(results, indent=1, default=float))
 
 
 def _told(delay: float) -> str:

@@ -26,11 +26,11 @@ MADE_BY_DATABASE = ("seq", "received_at")
 
 def columns_of(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
     """Names and types of the columns that a sender of COPY fills."""
-    found = connection.execute(
+    columns = connection.execute(
         "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
         " WHERE attrelid = 'episodes'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
     )
-    return [(name, kind) for name, kind in found if name not in MADE_BY_DATABASE]
+    return [(name, kind) for name, kind in columns if name not in MADE_BY_DATABASE]
 
 
 def write_rows(url: str, project_id: int, path: Path) -> Path:
@@ -71,18 +71,18 @@ def copy_rows(url: str, path: Path, *, adapted: bool, part: int = 0, parts: int 
         sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
     )
     types = [kind for _, kind in columns]
-    mine = range(part, len(packed), parts)
+    indices = range(part, len(packed), parts)
     with psycopg.connect(url, options="-c synchronous_commit=on") as connection:
         time.sleep(max(0.0, begin - time.monotonic()))
         started = time.monotonic()
-        for place in mine:
+        for index in indices:
             with connection.cursor().copy(statement) as copy:
                 if adapted:
                     copy.set_types(types)
-                    for row in rows[place]:
+                    for row in rows[index]:
                         copy.write_row(row)
                 else:
-                    copy.write(packed[place])
+                    copy.write(packed[index])
             connection.commit()
         ended = time.monotonic()
-    return Sent(sum(len(rows[place]) for place in mine), started, ended)
+    return Sent(sum(len(rows[index]) for index in indices), started, ended)

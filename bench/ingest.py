@@ -27,23 +27,23 @@ def main() -> None:
     parser.add_argument("--stored", type=int, metavar="N", help="episodes in the full table (1,000,000)")
     parser.add_argument("--without-mlflow", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / ".cache/bench/ingest.json")
-    given = parser.parse_args()
+    options = parser.parse_args()
     # A stopped benchmark stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    size = QUICK if given.quick else WHOLE
-    stored = given.stored or size.stored
+    size = QUICK if options.quick else WHOLE
+    stored = options.stored or size.stored
     report = Report()
     began = time.monotonic()
     load = os.getloadavg()[0]
     if load > 0.5:
         report.remark(f"Other work is running here (load {load:.1f}): read the ratios, not the figures.")
     try:
-        measure(report, size, stored, with_mlflow=not given.without_mlflow)
+        measure(report, size, stored, with_mlflow=not options.without_mlflow)
         judge(report, stored)
     finally:
         report.show()
     seconds = time.monotonic() - began
-    report.write(given.json, command=sys.argv[1:], seconds=round(seconds), load_before=load)
+    report.write(options.json, command=sys.argv[1:], seconds=round(seconds), load_before=load)
     print(f"\nWhole run: {seconds:.0f} s. Every acknowledged episode was stored, once.")
 
 

@@ -52,17 +52,17 @@ new MutationObserver(() => { window.firstChart ??= performance.now(); })
 
 
 def main() -> None:
-    given, report = begin(__doc__, LEVELS, "pages")
-    levels = given.stored
+    options, report = begin(__doc__, LEVELS, "pages")
+    levels = options.stored
     began = time.monotonic()
     try:
         with scratch_directory(ROOT / ".cache" / "bench") as directory, serving(directory / "pages") as service:
             measure_levels(service, report, levels)
-            measure_fleet(service, report, given.fleet)
-        judge(report, levels, given.fleet)
+            measure_fleet(service, report, options.fleet)
+        judge(report, levels, options.fleet)
     finally:
         report.show()
-    report.write(given.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
+    report.write(options.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
 
 
 def begin(words: str | None, levels: tuple[int, ...], name: str) -> tuple[argparse.Namespace, Report]:
@@ -71,14 +71,14 @@ def begin(words: str | None, levels: tuple[int, ...], name: str) -> tuple[argpar
     parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=levels)
     parser.add_argument("--fleet", type=int, metavar="N", default=1000, help="deployments of the large fleet")
     parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / f".cache/bench/{name}.json")
-    given = parser.parse_args()
-    given.stored = sorted(given.stored)
+    options = parser.parse_args()
+    options.stored = sorted(options.stored)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # The application that counts its queries in this process need not tell of every request.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     report = Report()
     report.remark(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
-    return given, report
+    return options, report
 
 
 def measure_levels(service: Service, report: Report, levels: list[int]) -> None:
@@ -256,21 +256,21 @@ def fleet_records(deployments: int) -> Iterator[dict[str, Any]]:
     for number in range(total):
         record = dict(patterns[number % len(patterns)])
         is_real = number < reals
-        place = number % deployments if is_real else number
-        policy = place % POLICIES
+        index = number % deployments if is_real else number
+        policy = index % POLICIES
         age = number / reals if is_real else (number - reals) / (total - reals)
         at = now - timedelta(minutes=1, days=30 * (1 - age))
         record |= {
             "id": str(uuid.UUID(int=chance.getrandbits(128), version=4)),
             "policy": {"name": f"policy-{policy}", "version": "1.0.0"},
             "task": records.TASKS[policy % len(records.TASKS)],
-            "deployment": f"line-{place:04}",
-            "robot": f"robot-{place:04}",
-            "site": records.SITES[place % len(records.SITES)],
+            "deployment": f"line-{index:04}",
+            "robot": f"robot-{index:04}",
+            "site": records.SITES[index % len(records.SITES)],
             "started_at": at.isoformat(),
             "session": f"{at:%Y-%m-%d}",
             "outcome": "failure"
-            if chance.random() < (0.05 + 0.2 * (place % 7 == 0) if is_real else 0.05)
+            if chance.random() < (0.05 + 0.2 * (index % 7 == 0) if is_real else 0.05)
             else "success",
         }
         record.pop("failure", None)

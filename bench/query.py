@@ -53,17 +53,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=LEVELS)
     parser.add_argument("--json", type=Path, metavar="FILE", default=ROOT / ".cache/bench/query.json")
-    given = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     report = Report()
     began = time.monotonic()
     try:
         with scratch_directory(ROOT / ".cache" / "bench") as directory, serving(directory / "query") as service:
-            measure(service, report, sorted(given.stored))
-        judge(report, sorted(given.stored))
+            measure(service, report, sorted(options.stored))
+        judge(report, sorted(options.stored))
     finally:
         report.show()
-    report.write(given.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
+    report.write(options.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
 
 
 def measure(service: Service, report: Report, levels: list[int]) -> None:
@@ -139,10 +139,10 @@ def send_patterns(service: Service) -> None:
     chance = random.Random(3)
     made = []
     for number, record in enumerate(records.make_records(PATTERNS)):
-        place = number % DEPLOYMENTS
-        policy, version = records.POLICIES[place % len(records.POLICIES)]
-        record |= {"deployment": deployment(place), "policy": {"name": policy, "version": f"{version}-{place}"}}
-        record |= {"task": records.TASKS[place], "site": records.SITES[0], "robot": f"ur5e-{place}-{number % 3}"}
+        index = number % DEPLOYMENTS
+        policy, version = records.POLICIES[index % len(records.POLICIES)]
+        record |= {"deployment": deployment(index), "policy": {"name": policy, "version": f"{version}-{index}"}}
+        record |= {"task": records.TASKS[index], "site": records.SITES[0], "robot": f"ur5e-{index}-{number % 3}"}
         for fixed in ("surface", "gripper", "camera"):
             record["conditions"][fixed] = {"surface": "steel", "gripper": "suction", "camera": "wrist"}[fixed]
         if number // DEPLOYMENTS % 2:

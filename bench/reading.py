@@ -17,8 +17,8 @@ from bench.service import scratch_directory, serving  # noqa: E402
 
 
 def main() -> None:
-    given, report = pages.begin(__doc__, query.LEVELS, "reading")
-    levels = given.stored
+    options, report = pages.begin(__doc__, query.LEVELS, "reading")
+    levels = options.stored
     began = time.monotonic()
     try:
         with scratch_directory(ROOT / ".cache" / "bench") as directory, serving(directory / "reading") as service:
@@ -28,12 +28,12 @@ def main() -> None:
                 if level in (levels[0], levels[-1]):
                     pages.measure_level(service, report, level)
             pages.count_all_queries(service, report)
-            pages.measure_fleet(service, report, given.fleet)
+            pages.measure_fleet(service, report, options.fleet)
         query.judge(report, levels)
-        pages.judge(report, levels, given.fleet)
+        pages.judge(report, levels, options.fleet)
     finally:
         report.show()
-    report.write(given.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
+    report.write(options.json, command=sys.argv[1:], seconds=round(time.monotonic() - began))
 
 
 if __name__ == "__main__":

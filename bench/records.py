@@ -56,8 +56,8 @@ def make_records(count: int, *, seed: int = 7, until: datetime | None = None) ->
 
 
 def _record(chance: random.Random, age: float, until: datetime) -> dict[str, Any]:
-    place = chance.randrange(len(DEPLOYMENTS))
-    name, version = POLICIES[place % len(POLICIES)]
+    index = chance.randrange(len(DEPLOYMENTS))
+    name, version = POLICIES[index % len(POLICIES)]
     started_at = until - timedelta(seconds=60 + 6 * 3600 * (1 - age))
     duration_s = round(chance.gauss(11.8, 2.0), 2)
     failed = chance.random() < 0.14
@@ -65,10 +65,10 @@ def _record(chance: random.Random, age: float, until: datetime) -> dict[str, Any
         "id": _time_ordered_id(chance, until, age),
         "domain": "real",
         "policy": {"name": name, "version": version},
-        "task": TASKS[place % len(TASKS)],
-        "deployment": DEPLOYMENTS[place],
-        "robot": f"ur5e-{place * 2 + chance.randrange(2):03}",
-        "site": SITES[place // 6],
+        "task": TASKS[index % len(TASKS)],
+        "deployment": DEPLOYMENTS[index],
+        "robot": f"ur5e-{index * 2 + chance.randrange(2):03}",
+        "site": SITES[index // 6],
         "stage": "supervised",
         "started_at": started_at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{started_at.microsecond // 1000:03}Z",
         "duration_s": abs(duration_s),
@@ -79,9 +79,9 @@ def _record(chance: random.Random, age: float, until: datetime) -> dict[str, Any
             "lighting": chance.choice(LIGHTING),
             "object": chance.choice(OBJECTS),
             "background": chance.choice(BACKGROUNDS),
-            "surface": SURFACES[place % len(SURFACES)],
-            "gripper": GRIPPERS[place % len(GRIPPERS)],
-            "camera": CAMERAS[place % len(CAMERAS)],
+            "surface": SURFACES[index % len(SURFACES)],
+            "gripper": GRIPPERS[index % len(GRIPPERS)],
+            "camera": CAMERAS[index % len(CAMERAS)],
             "clutter": chance.randrange(12),
             "human_present": chance.random() < 0.2,
         },

@@ -69,13 +69,13 @@ class Report:
         if ours in self.figures and theirs in self.figures:
             # A peer that gave up may have left a round without its other half.
             pairs = zip(self.figures[ours].rounds, self.figures[theirs].rounds, strict=False)
-            self._judge(name, [one / other for one, other in pairs], "×", target, moonshot)
+            self._judge(name, [value / peer_value for value, peer_value in pairs], "×", target, moonshot)
 
     def judge_value(self, name: str, figure: str, target: float, *, at_most: bool = False) -> None:
         """The worst round counts."""
-        found = self.figures[figure]
-        worst = max(found.rounds) if at_most else min(found.rounds)
-        self._judge(name, [worst], found.unit, target, at_most=at_most)
+        measured = self.figures[figure]
+        worst = max(measured.rounds) if at_most else min(measured.rounds)
+        self._judge(name, [worst], measured.unit, target, at_most=at_most)
 
     def _judge(
         self,

@@ -95,8 +95,8 @@ class Line:
 
 def _whole(answer: bytes) -> tuple[int, bytes] | None:
     """Status and body, once all of it is there."""
-    head, found, body = answer.partition(b"\r\n\r\n")
-    length = _LENGTH.search(head) if found else None
+    head, separator, body = answer.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head) if separator else None
     if length is None or len(body) < int(length[1]):
         return None
     return int(head[9:12]), body
@@ -190,13 +190,13 @@ def send_paced(
     begin = time.monotonic() + 0.2
 
     def work(first: int, line: Line) -> None:
-        for place in range(first, count, connections):
-            body = renew(patterns[place % len(patterns)], place // len(patterns))
-            request = target.request(body.replace(marker % 0, marker % place))
-            time.sleep(max(0.0, begin + place / per_second - time.monotonic()))
+        for number in range(first, count, connections):
+            body = renew(patterns[number % len(patterns)], number // len(patterns))
+            request = target.request(body.replace(marker % 0, marker % number))
+            time.sleep(max(0.0, begin + number / per_second - time.monotonic()))
             at = time.monotonic()
             status, answer = line.post(request)
-            acknowledged[place] = time.time()
+            acknowledged[number] = time.time()
             with lock:
                 sent.answers[status] = sent.answers.get(status, 0) + 1
                 sent.waited_s.append(time.monotonic() - at)

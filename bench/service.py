@@ -41,8 +41,8 @@ class Service:
 
     @property
     def running(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads((self.data_dir / "running.json").read_text())
-        return found
+        running: dict[str, str] = json.loads((self.data_dir / "running.json").read_text())
+        return running
 
     @property
     def database_url(self) -> str:
@@ -74,12 +74,12 @@ class Service:
         """No episodes, no work, no numbers; names stay registered. What others left dirty is written out."""
         with self.connect() as connection:
             connection.execute("SET lock_timeout = '20s'")
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND"
                 " (tablename LIKE 'rollup%%' OR tablename IN ('episodes', 'episode_revisions', 'work'))",
                 (),
             )
-            tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found)
+            tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in rows)
             for attempt in range(10, 0, -1):
                 try:
                     connection.execute(sql.SQL("TRUNCATE {}").format(tables))
@@ -137,10 +137,10 @@ class Service:
 
     def check_stored(self, acknowledged: int, ids: tuple[str, str] = ("", "~")) -> None:
         """Acknowledged = stored; in the numbers or on their way there, each once. `ids` leaves older ones out."""
-        place = (self.project_id, *ids)
-        mine = "FROM episodes WHERE project_id = %s AND id >= %s AND id < %s"
-        stored = self.value(f"SELECT count(*) {mine}", *place)
-        doubled = stored - self.value(f"SELECT count(DISTINCT id) {mine}", *place)
+        bounds = (self.project_id, *ids)
+        this_run = "FROM episodes WHERE project_id = %s AND id >= %s AND id < %s"
+        stored = self.value(f"SELECT count(*) {this_run}", *bounds)
+        doubled = stored - self.value(f"SELECT count(DISTINCT id) {this_run}", *bounds)
         waiting = self.value("SELECT coalesce(sum(cardinality(episode_ids)), 0) FROM work")
         counted = self.value(
             "SELECT coalesce(sum(successes + failures + aborted + abandoned), 0) FROM rollup_counts"

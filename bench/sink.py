@@ -18,8 +18,8 @@ class _Forgetful(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         packed = self.rfile.read(int(self.headers["Content-Length"]))
         count = zlib.decompress(packed, 31).count(b"\n") + 1
-        told = {"sent": count, "accepted": count, "duplicates": 0, "conflicts": 0, "rejected": 0, "errors": []}
-        content = json.dumps(told).encode()
+        answer = {"sent": count, "accepted": count, "duplicates": 0, "conflicts": 0, "rejected": 0, "errors": []}
+        content = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

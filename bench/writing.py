@@ -147,7 +147,7 @@ class Run:
         print("accepted → in the numbers …", flush=True)
         service.wait_until_watched()
         service.empty()
-        found = lag.measure_lag(
+        measured = lag.measure_lag(
             service,
             self._senders[0],
             self.directory,
@@ -155,11 +155,11 @@ class Run:
             episodes_per_second=LAG_RATE,
         )
         service.wait_until_folded()
-        self._check(service, found.sent)
-        self.report.add(LAG, found.share_s(0.95), "s")
-        self.report.add(PACE, found.sent.rate, note=f"{LAG_RATE:,} wanted, for {self.size.lag_s:.0f} s")
-        self.report.add("accepted → in the numbers, median", found.share_s(0.5), "s")
-        self.report.add("answer at that rate, p95", found.sent.waited_ms(0.95), "ms")
+        self._check(service, measured.sent)
+        self.report.add(LAG, measured.share_s(0.95), "s")
+        self.report.add(PACE, measured.sent.rate, note=f"{LAG_RATE:,} wanted, for {self.size.lag_s:.0f} s")
+        self.report.add("accepted → in the numbers, median", measured.share_s(0.5), "s")
+        self.report.add("answer at that rate, p95", measured.sent.waited_ms(0.95), "ms")
 
     def measure_stored(self, service: Service, data_dir: Path, stored: int) -> None:
         """A second service beside the first, full; batches go to one and to the other in turn."""
@@ -169,13 +169,13 @@ class Run:
                 self._check(full, self._send(full))
             print(f"filling a table with {stored:,} episodes …", flush=True)
             fill.fill_episodes(full.database_url, full.project_id, stored)
-            for place in self._rounds("batches into the full and the empty table"):
+            for round_number in self._rounds("batches into the full and the empty table"):
                 service.empty()
                 sent = self._send(service)
                 self._check(service, sent)
                 self.report.add(EMPTY, sent.rate)
                 full.forget_work()
-                number = NEWER + place
+                number = NEWER + round_number
                 sent = self._send(full, number=number)
                 full.check_stored(sent.accepted, records.ids_of(self.batches, number))
                 self.report.add(FULL, sent.rate, note=f"{stored:,} stored")

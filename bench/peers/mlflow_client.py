@@ -82,24 +82,24 @@ def main() -> None:
     parser.add_argument("--episodes", type=Path, required=True)
     parser.add_argument("--processes", type=int, required=True)
     parser.add_argument("--seconds", type=float, required=True)
-    given = parser.parse_args()
-    mlflow.set_tracking_uri(given.url)
-    mlflow.set_experiment(f"bench-{given.mode}")
-    episodes = json.loads(given.episodes.read_text())
+    options = parser.parse_args()
+    mlflow.set_tracking_uri(options.url)
+    mlflow.set_experiment(f"bench-{options.mode}")
+    episodes = json.loads(options.episodes.read_text())
     # Forked after the import, which takes seconds of processor time.
     context = multiprocessing.get_context("fork")
-    start, counts = context.Barrier(given.processes), context.Queue()
+    start, counts = context.Barrier(options.processes), context.Queue()
     processes = [
         context.Process(
             target=work,
-            args=(given.mode, episodes[i :: given.processes], given.seconds, start, counts),
+            args=(options.mode, episodes[i :: options.processes], options.seconds, start, counts),
             daemon=True,
         )
-        for i in range(given.processes)
+        for i in range(options.processes)
     ]
     for process in processes:
         process.start()
-    results = [counts.get(timeout=given.seconds + 120) for _ in processes]
+    results = [counts.get(timeout=options.seconds + 120) for _ in processes]
     for process in processes:
         process.join(10)
     done = sum(count for count, _, _ in results)
