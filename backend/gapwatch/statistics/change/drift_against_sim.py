@@ -162,9 +162,9 @@ def update_against_sim(
         if state.filled < BLOCK:
             continue
         _add_block(watch, state, number)
-        found = _judge(watch, state, sim_rate)
-        if found is not None:
-            evidence, threshold = found
+        judgement = _judge(watch, state, sim_rate)
+        if judgement is not None:
+            evidence, threshold = judgement
             crossings.append(sim_crossing("breach", state, index, number, evidence, threshold))
             state.climb = Climb(sim_rate, state.since_n, state.since_successes)
             state.processes = []

@@ -138,8 +138,8 @@ def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[fl
     if not values:
         return []
     grid, x = np.asarray(state.grid), np.asarray(values)
-    places = np.searchsorted(grid, x, "left") + np.searchsorted(grid, x, "right")
-    factors = _array(watch.worse, watch.learn, tuple(state.bins))[places]
+    positions = np.searchsorted(grid, x, "left") + np.searchsorted(grid, x, "right")
+    factors = _array(watch.worse, watch.learn, tuple(state.bins))[positions]
     products = np.multiply.accumulate(factors[::-1], axis=0)[::-1]
     state.strength = (products[0] * np.asarray(state.strength) + products.sum(axis=0)).tolist()
     starts = products.argmax(axis=0)
@@ -199,8 +199,8 @@ def restart_shape(state: ShapeState, *, alarmed: bool) -> None:
     state.alarmed, state.calm = alarmed, 0
 
 
-def _bin(place: int) -> int:
-    return min(BINS - 1, place * BINS // (2 * GRID))
+def _bin(position: int) -> int:
+    return min(BINS - 1, position * BINS // (2 * GRID))
 
 
 @lru_cache(maxsize=512)
@@ -214,11 +214,11 @@ def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...]
         half = Z_BIN * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
         shares.append(min(HIGHEST_LIMIT, max(LOWEST_LIMIT, (p + z2 / (2 * n) + half) / (1 + z2 / n))))
     rows = []
-    for place in range(2 * GRID + 1):
-        u = place / (2 * GRID)
+    for position in range(2 * GRID + 1):
+        u = position / (2 * GRID)
         higher = [1 + bet * (u - upper) / upper for bet in MEAN_BETS]
         lower = [1 + bet * (1 - u - upper) / upper for bet in MEAN_BETS]
-        visits = [1 + BIN_BET * ((_bin(place) == b) - share) / share for b, share in enumerate(shares)]
+        visits = [1 + BIN_BET * ((_bin(position) == b) - share) / share for b, share in enumerate(shares)]
         # A bet that is not made keeps its stake: nothing of the promise is spent on it.
         none = [0.0]
         rows.append(

@@ -224,8 +224,8 @@ class _Rows:
         day = np.fromiter(map(date.toordinal, dates), np.int64)
         # One row for what agrees on day, version and level.
         keys = (day * len(self.versions) + version) * levels + unit % levels
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        self.k, self.n = (np.bincount(place, of).astype(float) for of in (k, n))
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        self.k, self.n = (np.bincount(group, of).astype(float) for of in (k, n))
         self.member = np.eye(levels)[unit[first] % levels]
         self.day = day[first].astype(float)
         self.version = version[first]
@@ -239,16 +239,16 @@ class _Rows:
         last = float(self.day.max())
         candidates = [d for d in self._parting_days if last - d.toordinal() >= shortest]
         days = _thinned(candidates)
-        found = self._bends_at(days, last)
-        if len(days) < len(candidates) and found.best > 0:
-            place = int(found.gain.argmax())
-            first = candidates.index(days[place - 1]) + 1 if place else 0
-            end = candidates.index(days[place + 1]) if place + 1 < len(days) else len(candidates)
+        fit = self._bends_at(days, last)
+        if len(days) < len(candidates) and fit.best > 0:
+            best = int(fit.gain.argmax())
+            first = candidates.index(days[best - 1]) + 1 if best else 0
+            end = candidates.index(days[best + 1]) if best + 1 < len(days) else len(candidates)
             around = _thinned(candidates[first:end])
             nearer = self._bends_at(around, last)
-            if nearer.best > found.best:
+            if nearer.best > fit.best:
                 return around, nearer
-        return days, found
+        return days, fit
 
     def _bends_at(self, days: Sequence[date], last: float) -> _Fit:
         starts = np.array([d.toordinal() for d in days], dtype=float)[:, None]
@@ -264,11 +264,11 @@ class _Rows:
     def releases(self, events: Sequence[DayEvent]) -> tuple[list[tuple[date, str]], _Fit]:
         """A version by its first day here, an event by its own; each parts the rows in its own way."""
         first = [date.fromordinal(int(self.day[self.version == i].min())) for i in range(len(self.versions))]
-        found = [(first[i], name, self.version >= i) for i, name in enumerate(self.versions) if i > 0]
+        splits = [(first[i], name, self.version >= i) for i, name in enumerate(self.versions) if i > 0]
         named = [e for e in events if e.kind == "release" and e.day not in first]
-        found += [(e.day, e.name, self.day >= e.day.toordinal()) for e in named]
-        found = [item for item in found if self._is_split(item[2])]
-        return [(day, name) for day, name, _ in found], self._fit_groups([x for *_, x in found])
+        splits += [(e.day, e.name, self.day >= e.day.toordinal()) for e in named]
+        splits = [item for item in splits if self._is_split(item[2])]
+        return [(day, name) for day, name, _ in splits], self._fit_groups([x for *_, x in splits])
 
     @cached_property
     def _unit_k(self) -> Array:
@@ -281,8 +281,8 @@ class _Rows:
     @cached_property
     def _parting_days(self) -> list[date]:
         """Those that have enough episodes before them, and with those after them."""
-        days, place = np.unique(self.day, return_inverse=True)
-        of_day = np.bincount(place, self.n)
+        days, day_index = np.unique(self.day, return_inverse=True)
+        of_day = np.bincount(day_index, self.n)
         before = np.cumsum(of_day) - of_day
         enough = np.minimum(before, of_day.sum() - before) >= FEWEST_PER_PART
         return [date.fromordinal(int(day)) for day in days[enough]]
@@ -342,8 +342,8 @@ class _Rows:
         if not fit.gain.size or freedom < 1:
             return 1.0
         rates = np.clip(fit.rates, 1e-3, 1 - 1e-3)
-        found = float((((self.k - self.n * rates) ** 2) / (self.n * rates * (1 - rates))).sum()) / freedom
-        return found if found > 1 + 2 * sqrt(2 / freedom) else 1.0
+        dispersion = float((((self.k - self.n * rates) ** 2) / (self.n * rates * (1 - rates))).sum()) / freedom
+        return dispersion if dispersion > 1 + 2 * sqrt(2 / freedom) else 1.0
 
     def site_groups(self, spread: float) -> tuple[tuple[str, ...], float, float]:
         """The units below the others, the gain of two groups over one (0 if units may be equal), and the loss."""
@@ -353,10 +353,10 @@ class _Rows:
         order = np.argsort(k / n)
         low_k, low_n = np.cumsum(k[order])[:-1], np.cumsum(n[order])[:-1]
         high_k, high_n = k.sum() - low_k, n.sum() - low_n
-        one = _likelihood(k, n, np.full_like(k, k.sum() / n.sum())).sum()
-        apart = 2 * (_likelihood(k, n, k / n).sum() - one) / spread
-        two = _likelihood(low_k, low_n, low_k / low_n) + _likelihood(high_k, high_n, high_k / high_n)
-        gains = 2 * (two - one) / spread
+        one_rate = _likelihood(k, n, np.full_like(k, k.sum() / n.sum())).sum()
+        apart = 2 * (_likelihood(k, n, k / n).sum() - one_rate) / spread
+        two_rates = _likelihood(low_k, low_n, low_k / low_n) + _likelihood(high_k, high_n, high_k / high_n)
+        gains = 2 * (two_rates - one_rate) / spread
         if not gains.size or chdtrc(len(k) - 1, apart) >= SITES_DIFFER:
             return (), 0.0, 0.0
         best = int(gains.argmax())
@@ -391,7 +391,7 @@ def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:
 
 
 def _numbered(names: list[str], column: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     return names, np.fromiter(map(number.__getitem__, column), np.int64)
 
 

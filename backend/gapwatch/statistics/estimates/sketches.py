@@ -177,8 +177,8 @@ def whole_steps(values: ArrayLike) -> list[int]:
     huge = np.abs(x) >= LARGEST_SHIFTED
     # A shift by 80 bits is exact for these doubles, rint rounds alike everywhere, and int() of it is exact.
     steps = [int(y) for y in np.rint(np.ldexp(np.where(huge, 0.0, x), GRID_BITS)).tolist()]
-    for place in np.flatnonzero(huge).tolist():
-        steps[place] = int(x[place]) << GRID_BITS
+    for index in np.flatnonzero(huge).tolist():
+        steps[index] = int(x[index]) << GRID_BITS
     return steps
 
 
@@ -205,20 +205,22 @@ def step_sums(
         shift = np.maximum(shift, 0)
         shifts = np.flatnonzero(np.bincount(shift.ravel()))
         code = np.searchsorted(shifts, np.arange(shifts[-1] + 1))[shift]
-        place = group[start : start + _ROWS_AT_ONCE, None] * columns + np.arange(columns)
-        key = (place * len(shifts) + code).ravel()
+        cell = group[start : start + _ROWS_AT_ONCE, None] * columns + np.arange(columns)
+        key = (cell * len(shifts) + code).ravel()
         size = np.abs(whole).astype(np.int64)
         sign = np.sign(whole)
         low, middle, high = (limb.astype(float) for limb in (size & _LIMB, size >> 18 & _LIMB, size >> 36))
-        found = [
+        limb_sums = [
             np.bincount(key, weights=weights.ravel(), minlength=groups * columns * len(shifts))
             for weights in (
                 *(low * sign, middle * sign, high * sign),
                 *(low * low, 2 * low * middle, 2 * low * high + middle * middle, 2 * middle * high, high * high),
             )
         ]
-        filled = np.flatnonzero(found[3] + found[5] + found[7])
-        rows = zip(filled.tolist(), *(column[filled].astype(np.int64).tolist() for column in found), strict=True)
+        filled = np.flatnonzero(limb_sums[3] + limb_sums[5] + limb_sums[7])
+        rows = zip(
+            filled.tolist(), *(column[filled].astype(np.int64).tolist() for column in limb_sums), strict=True
+        )
         for at, t0, t1, t2, s0, s1, s2, s3, s4 in rows:
             where, power = divmod(at, len(shifts))
             number, column = divmod(where, columns)
@@ -260,9 +262,9 @@ def _edges(a: float) -> tuple[NDArray[np.float64], int]:
 def _indices(x: NDArray[np.float64], a: float) -> NDArray[np.int64]:
     """A logarithm guesses the bin, the table of edges decides."""
     edges, first = _edges(a)
-    place = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
-    place = place - (x <= edges[place - 1])
-    return place + (x > edges[place]) + first
+    bin_index = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
+    bin_index = bin_index - (x <= edges[bin_index - 1])
+    return bin_index + (x > edges[bin_index]) + first
 
 
 def _values(indices: Sequence[int], a: float) -> NDArray[np.float64]:

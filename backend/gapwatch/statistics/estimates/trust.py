@@ -127,7 +127,7 @@ def simulator_trust(policies: Sequence[PolicyPoint], seed: int = 0) -> Simulator
         )
         for i, point in enumerate(policies)
     )
-    changes = [abs(one.pearson - r) for one in without if r is not None and one.pearson is not None]
+    changes = [abs(left_out.pearson - r) for left_out in without if r is not None and left_out.pearson is not None]
     largest = max(changes, default=None)
     fragile = largest is not None and largest > LARGEST_CHANGE
     regret = float(real.max() - real[sim == sim.max()].min())
