@@ -252,10 +252,10 @@ def verify(project: str | None, data_dir: Path | None) -> None:
     wrong = 0
     with database_of(settings_from(data_dir=data_dir)) as database:
         with database.transaction() as connection:
-            found = [(id_, slug) for id_, slug in projects(connection) if project in (None, slug)]
-        if project is not None and not found:
+            chosen = [(id_, slug) for id_, slug in projects(connection) if project in (None, slug)]
+        if project is not None and not chosen:
             raise SpokenError(f"There is no project {project}.")
-        for project_id, slug in found:
+        for project_id, slug in chosen:
             done = verify_project(database, project_id, slug)
             word = "equal" if not done.differences else f"{done.differences} DIFFERENT"
             print(f"{slug}: {done.rows} stored rows against {done.episodes} episodes: {word}")

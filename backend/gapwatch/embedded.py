@@ -354,8 +354,8 @@ def _make_database(url: str) -> bool:
     """Whether Postgres answers; makes our database on the very first start."""
     try:
         with psycopg.connect(url, dbname="postgres", connect_timeout=2, autocommit=True) as connection:
-            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
-            if found.fetchone() is None:
+            rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
+            if rows.fetchone() is None:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
     except psycopg.OperationalError:
         return False

@@ -63,7 +63,7 @@ class RequestContext:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _given_id(scope) or os.urandom(16).hex()
+        request_id = _request_id_of(scope) or os.urandom(16).hex()
         handler = self._posts.get(scope["path"])
         if handler is not None and scope["method"] == "POST":
             await self._answer_directly(handler, request_id, scope, receive, send)
@@ -133,7 +133,7 @@ def _log_request(scope: Scope, status: int, started: float) -> None:
     )
 
 
-def _given_id(scope: Scope) -> str | None:
+def _request_id_of(scope: Scope) -> str | None:
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             text = value.decode("latin-1")

@@ -149,9 +149,9 @@ class Settings(BaseSettings):
 
 def read_settings(**overrides: Any) -> Settings:
     """The settings of this process; a bad value raises SettingsError with a sentence for a person."""
-    given = {name: value for name, value in overrides.items() if value is not None}
+    values = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings(**given)
+        return Settings(**values)
     except ValidationError as error:
         sentences = [_sentence(dict(fault)) for fault in error.errors(include_input=False)]
         raise SettingsError(" ".join(sentences)) from None

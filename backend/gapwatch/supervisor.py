@@ -109,7 +109,7 @@ class Supervisor:
         self.parts: list[SupervisedProcess] = []
         self.stopping = asyncio.Event()
         self.ready = False
-        self._keepers: list[asyncio.Task[None]] = []
+        self._restarters: list[asyncio.Task[None]] = []
         self._failed: str | None = None
 
     async def run(self, when_ready: Callable[[Settings], None]) -> None:
@@ -122,12 +122,12 @@ class Supervisor:
             remove_leftovers(lock)
             with self._run_dir() as run_dir:
                 starting = asyncio.create_task(self._start(settings, lock, listener, run_dir, when_ready))
-                told_to_stop = asyncio.create_task(self.stopping.wait())
+                stop_requested = asyncio.create_task(self.stopping.wait())
                 try:
-                    await asyncio.wait({starting, told_to_stop}, return_when=asyncio.FIRST_COMPLETED)
+                    await asyncio.wait({starting, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
                     if starting.done():
                         starting.result()
-                    await told_to_stop
+                    await stop_requested
                 finally:
                     starting.cancel()
                     await asyncio.wait({starting})
@@ -240,7 +240,7 @@ class Supervisor:
     async def _keep(self, part: SupervisedProcess) -> None:
         await part.start(self.settings)
         self.parts.append(part)
-        self._keepers.append(asyncio.create_task(self._restart_when_dead(part)))
+        self._restarters.append(asyncio.create_task(self._restart_when_dead(part)))
 
     async def _restart_when_dead(self, part: SupervisedProcess) -> None:
         pause = FIRST_PAUSE_S
@@ -273,8 +273,8 @@ class Supervisor:
 
     async def _stop_all(self) -> None:
         self.stopping.set()
-        for keeper in self._keepers:
-            keeper.cancel()
+        for restarter in self._restarters:
+            restarter.cancel()
         servers = [part for part in self.parts if part.name in {"postgres", "redis"}]
         service = [part for part in self.parts if part not in servers]
         await asyncio.gather(*(part.stop(STOP_WITHIN_S) for part in service))
@@ -327,9 +327,9 @@ def child_environment(settings: Settings) -> dict[str, str]:
     glibc would give each thread a heap of its own, and what a large answer leaves in it is never given back.
     """
     values = settings.model_dump(exclude_none=True) | {"log_format": log_format(settings)}
-    mine = {f"GAPWATCH_{name.upper()}": str(value) for name, value in values.items()}
+    own = {f"GAPWATCH_{name.upper()}": str(value) for name, value in values.items()}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GAPWATCH_")}
-    return {"MALLOC_ARENA_MAX": "2"} | inherited | mine
+    return {"MALLOC_ARENA_MAX": "2"} | inherited | own
 
 
 @contextlib.contextmanager

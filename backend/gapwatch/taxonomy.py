@@ -209,7 +209,7 @@ class Taxonomy:
                 raise ValueError(f"{kind} is not one of {', '.join(KINDS)}")
             self._own[kind] = _Words([(word, _known(value)) for word, value in words.items()])
         self._symptoms: dict[str, bool] = {}
-        self._found: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
+        self._cached: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
 
     def is_symptom(self, signal: str) -> bool:
         """Whether a signal tells what came of a cause rather than a cause."""
@@ -221,14 +221,14 @@ class Taxonomy:
 
     def categories_of(self, kind: Kind, name: str) -> tuple[str, ...]:
         """The categories that this phase, label, condition or signal points to; usually one, often none."""
-        found = self._found[kind]
-        if name not in found:
+        cached = self._cached[kind]
+        if name not in cached:
             plain = _plain(name)
-            if len(found) >= MOST_REMEMBERED:
-                found.clear()
+            if len(cached) >= MOST_REMEMBERED:
+                cached.clear()
             own = self._own[kind].find(plain) if kind in self._own else None
-            found[name] = own if own is not None else _DEFAULT_WORDS[kind].find(plain) or ()
-        return found[name]
+            cached[name] = own if own is not None else _DEFAULT_WORDS[kind].find(plain) or ()
+        return cached[name]
 
 
 class _Words:
