@@ -66,7 +66,7 @@ def make_app(settings: Settings) -> ASGIApp:
         except UnsafeServer:
             raise
         except ServiceUnavailable:
-            # Web may be up before Postgres: it answers 503 until then, and every connection is checked again.
+            # Web may be up before Postgres: it answers 503 until then, and checks every connection again.
             log.warning("the database is not answering yet")
         await pool.open()
         try:
@@ -85,7 +85,7 @@ def make_app(settings: Settings) -> ASGIApp:
         redirect_slashes=False,
     )
     acceptor, keyring = Acceptor(pool), Keyring(pool, settings.server_secret())
-    # Each process gives out its share of a key's rate.
+    # Each process grants its share of a key's rate.
     buckets = Buckets(settings.ingest_rate / settings.web_processes)
     space = SpaceGuard(settings.data_dir / "postgres")
     ingest = IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge)

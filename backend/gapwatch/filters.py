@@ -56,7 +56,7 @@ def parse_range(text: str) -> tuple[str, float | None, float | None]:
 def parse_time(text: str, now: datetime) -> datetime:
     """RFC 3339, or a span back from now such as 12h, 30d or 2w: days and weeks from the start of their day (UTC).
 
-    Whole days are counted already; the part of one would be read from its episodes for a difference nobody meant.
+    Whole days are already counted; part of a day would be read from its episodes, for a difference nobody wants.
     """
     span = _SPAN.fullmatch(text)
     if span is not None:

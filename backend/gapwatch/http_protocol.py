@@ -1,5 +1,5 @@
-"""Uvicorn's HTTP protocol with the bounds it does not have: on the time and size of a request's head, and on
-how long a client may go on sending after it was answered. And with answers written in one piece."""
+"""Uvicorn's HTTP protocol with limits that it lacks: on the time and size of a request's head, and on how long a
+client may keep sending after it was answered. It also writes whole answers in one piece."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gapwatch.fast_answers import WHOLE_ANSWER, WHOLE_BODY
 HEAD_WITHIN_S = 15.0
 LARGEST_HEAD = 64 * 1024
 LARGEST_URL = 16 * 1024
-# A client that was refused early may finish sending, so that it reads the answer instead of a reset.
+# A client that was refused early may finish sending, so that it gets the answer instead of a reset.
 LINGER_S = 2.0
 
 _WORDS = {
@@ -55,10 +55,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         was_in_head, heads = self._in_head, self._heads
         super().data_received(data)
-        # A connection kept open waits without a clock of ours; a head that has begun and does not end starts one.
+        # An idle keep-alive connection has no timer; a head that has begun and not ended starts one.
         if self._head_begun and self._timer is None and not self.transport.is_closing():
             self._start(HEAD_WITHIN_S, self._head_too_slow)
-        # Counted only while one head goes on and on: what ended a head, or a body, is not part of the next.
+        # Count only data within one head: what ended a head or a body is not part of the next.
         still_the_same = was_in_head and self._in_head and self._heads == heads
         if still_the_same and not self.transport.is_closing():
             self._head_bytes += len(data)
@@ -107,7 +107,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start(LINGER_S, self.transport.close)
 
     def send_400_response(self, msg: str) -> None:
-        """The errors that never become a request have the service's one shape too."""
+        """Answer errors that never become a request in the service's error format too."""
         code, reason, detail = _WORDS[self._refusal]
         body = json.dumps(problem(self._refusal, code, reason, detail, f"/requests/{uuid.uuid4().hex}"))
         self.transport.write(
@@ -134,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _take_body(cycle: RequestResponseCycle) -> bytes | None:
-    """What the cycle's `receive` gives, without waiting: the body, or None while some of it is to come."""
+    """What the cycle's `receive` returns, without waiting: the body, or None if it is incomplete."""
     if cycle.more_body or cycle.disconnected:
         return None
     cycle.flow.resume_reading()
@@ -144,7 +144,7 @@ def _take_body(cycle: RequestResponseCycle) -> bytes | None:
 
 
 async def _write_answer(cycle: RequestResponseCycle, status: int, head: bytes, body: bytes) -> None:
-    """A whole answer in one piece; what the cycle's `send` does in two, header by header."""
+    """Write a whole answer in one piece; the cycle's `send` does it in two, header by header."""
     if cycle.flow.write_paused and not cycle.disconnected:
         await cycle.flow.drain()
     if cycle.disconnected:

@@ -35,8 +35,8 @@ def _number_level(value: float) -> str:
 def bounds(size: float) -> tuple[float, float]:
     """The bin [low, high) of a positive number: 1 to 2, 2 to 5 and 5 to 10 of each power of ten.
 
-    The power is guessed by a logarithm and decided by comparison with decimal literals, which are rounded alike on
-    every machine.
+    The power is estimated with a logarithm and decided by comparison with decimal literals, which round the same
+    on every machine.
     """
     power = floor(log10(size))
     for exponent in (power - 1, power, power + 1):

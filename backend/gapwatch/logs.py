@@ -1,4 +1,4 @@
-"""Structured logs: readable in a terminal, one JSON object a line otherwise."""
+"""Structured logs: readable in a terminal, otherwise one JSON object per line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def log_format(settings: Settings) -> str:
 
 
 def configure_logs(settings: Settings) -> None:
-    """Send our own and every library's records through one chain to standard error."""
+    """Send our own and every library's log records through one chain to standard error."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -39,7 +39,7 @@ def configure_logs(settings: Settings) -> None:
         ]
         if human
         else [
-            # Never with local variables: they hold what was sent, keys among it.
+            # Never with local variables: they hold what was sent, including keys.
             structlog.processors.ExceptionRenderer(
                 structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
             ),
@@ -71,7 +71,7 @@ def configure_logs(settings: Settings) -> None:
         library.handlers, library.propagate = [], True
     # Our own access line carries the request id; uvicorn's would say the same thing without it.
     logging.getLogger("uvicorn.access").disabled = True
-    # What libraries tell about their normal work is for debugging.
+    # What libraries log about their normal work is for debugging.
     if settings.log_level != "debug":
         for name in ("httpx", "httpcore", "alembic", "kombu", "celery", "uvicorn", "psycopg"):
             logging.getLogger(name).setLevel(logging.WARNING)

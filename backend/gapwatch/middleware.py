@@ -32,7 +32,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "script-src 'self'",
         # Plotly's toolbar and legends place themselves with inline styles.
         "style-src 'self' 'unsafe-inline'",
-        # A figure that is saved as PNG goes through an image of the page's own making.
+        # Saving a figure as PNG goes through an image that the page creates.
         "img-src 'self' data: blob:",
         "font-src 'self'",
         "connect-src 'self'",
@@ -50,7 +50,7 @@ SECURITY_HEADERS = {
 
 
 class RequestContext:
-    """`posts`: what answers a POST to which path directly; all else is the application's."""
+    """`posts` maps paths to handlers that answer a POST directly; the application handles everything else."""
 
     def __init__(self, app: ASGIApp, *, https: bool, posts: Mapping[str, Handler]) -> None:
         self._app = app
@@ -111,7 +111,7 @@ class RequestContext:
             headers += [(b"content-length", b"%d" % len(answer.body)), *self._raw_headers]
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             await send({"type": "http.response.body", "body": answer.body})
-        # A fleet sends thousands of episodes a second; one that was stored is no news.
+        # A fleet sends thousands of episodes a second; do not log the ones that were stored.
         if answer.status >= BAD_REQUEST:
             with structlog.contextvars.bound_contextvars(request_id=request_id):
                 _log_request(scope, answer.status, started)
@@ -123,7 +123,7 @@ def _security_headers(*, https: bool) -> dict[str, str]:
 
 
 def _log_request(scope: Scope, status: int, started: float) -> None:
-    # The path only: a query may hold what a person typed by mistake, a key among it.
+    # Only the path: a query may contain what a person typed by mistake, such as a key.
     log.info(
         "request",
         method=scope["method"],

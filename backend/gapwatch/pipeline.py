@@ -1,4 +1,4 @@
-"""What follows what: the tasks by name, when they run, and how the broker is used.
+"""The pipeline: the tasks by name, when they run, and how the broker is used.
 
 Rows in Postgres are the queue of record. A message on Redis only says "look at the table", so a lost
 one costs the seconds until the next sweep and nothing else.
@@ -102,7 +102,7 @@ class Nudger:
         self._thread.start()
 
     def nudge(self, kind: str) -> None:
-        """Say that work of a kind was committed. Returns at once, whatever Redis does."""
+        """Announce that work of a kind was committed. Returns at once, whatever Redis does."""
         self._due.add(TASK_OF_WORK[kind])
         self._wake.set()
 

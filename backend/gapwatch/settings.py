@@ -138,7 +138,7 @@ class Settings(BaseSettings):
             fresh.touch(mode=0o600)
             fresh.write_text(secrets.token_urlsafe(48))
             try:
-                # A hard link fails when another process was first: that one's key stands.
+                # A hard link fails if another process was first: then its key is used.
                 path.hardlink_to(fresh)
             except FileExistsError:
                 pass
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
 
 
 def read_settings(**overrides: Any) -> Settings:
-    """The settings of this process; a bad value raises SettingsError with a sentence for a person."""
+    """Read the settings of this process. A bad value raises SettingsError with a sentence for a person."""
     values = {name: value for name, value in overrides.items() if value is not None}
     try:
         return Settings(**values)

@@ -113,7 +113,7 @@ class Supervisor:
         self._failed: str | None = None
 
     async def run(self, when_ready: Callable[[Settings], None]) -> None:
-        """Start everything, call `when_ready` with the settings in force, and serve until told to stop."""
+        """Start everything, call `when_ready` with the effective settings, and serve until asked to stop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._ask_to_stop)
@@ -150,13 +150,13 @@ class Supervisor:
         try:
             await asyncio.to_thread(when_ready, settings)
         except OSError as error:
-            # What it says has nowhere to go; that must not end a service that is up.
+            # Its output has nowhere to go; that must not stop a service that is up.
             if error.errno != errno.ENOSPC:
                 raise
 
     def _ask_to_stop(self) -> None:
         if self.stopping.is_set():
-            # The second Ctrl-C of an impatient person: no more waiting.
+            # A second Ctrl-C: stop waiting.
             for part in self.parts:
                 part.kill_group()
             return
@@ -173,7 +173,7 @@ class Supervisor:
             shutil.rmtree(run_dir, ignore_errors=True)
 
     async def _start_servers(self, settings: Settings, run_dir: Path) -> Settings:
-        """The embedded servers that no URL stands for; returns the settings with both URLs in them."""
+        """Start the embedded servers that have no URL set. Return the settings with both URLs."""
         account = None
         if settings.database_url is None:
             with step("Postgres 18 (embedded)"):
@@ -268,7 +268,7 @@ class Supervisor:
                 try:
                     await part.start(self.settings)
                     break
-                except OSError as error:  # no process or file to be had just now
+                except OSError as error:  # out of processes or file descriptors
                     log.error("part could not be started", name=part.name, error=str(error))
 
     async def _stop_all(self) -> None:
@@ -282,7 +282,7 @@ class Supervisor:
             await part.stop(STOP_WITHIN_S)
 
 
-# What Postgres and Redis say of their normal work; shown when debugging.
+# What Postgres and Redis log about their normal work; shown when debugging.
 CHATTER = re.compile(
     r" (LOG|DETAIL|HINT):  |FATAL:  the database system is (starting up|shutting down)"
     r"|# (oO0|Redis version|Configuration loaded|Server initialized|WARNING Memory overcommit)"
@@ -291,12 +291,12 @@ CHATTER = re.compile(
 
 
 async def pass_through(name: str, stream: asyncio.StreamReader, settings: Settings) -> None:
-    """A child's lines to our standard error: as they are when already JSON, else with the part's name."""
+    """Relay a child's lines to our standard error: unchanged if they are JSON, else with the part's name."""
     human = log_format(settings) == "human"
     while True:
         try:
             raw = await stream.readline()
-        except ValueError:  # a line longer than the limit; its rest comes next
+        except ValueError:  # a line longer than the limit; the rest follows
             continue
         if not raw:
             return
@@ -307,14 +307,14 @@ async def pass_through(name: str, stream: asyncio.StreamReader, settings: Settin
             line = f"{name:<9}│ {line}"
         elif not line.startswith("{"):
             line = json.dumps({"part": name, "event": line})
-        # A full disk under the log loses lines, never the relay.
+        # A full disk under the log loses lines but does not stop the relay.
         with contextlib.suppress(OSError):
             os.write(sys.stderr.fileno(), f"{line}\n".encode())
 
 
 @contextlib.contextmanager
 def step(what: str) -> Iterator[None]:
-    """Progress for the person who waits: what is starting, and how long it took."""
+    """Log what is starting and how long it took, for the person waiting."""
     started = time.monotonic()
     log.info(f"starting {what}")
     yield
@@ -322,9 +322,9 @@ def step(what: str) -> Iterator[None]:
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The supervisor's settings, spelled out for its children, and two heaps for all threads of one.
+    """The supervisor's settings as variables for its children, which share two heaps between all threads.
 
-    glibc would give each thread a heap of its own, and what a large answer leaves in it is never given back.
+    glibc would give each thread its own heap, and memory freed after a large answer is never returned from it.
     """
     values = settings.model_dump(exclude_none=True) | {"log_format": log_format(settings)}
     own = {f"GAPWATCH_{name.upper()}": str(value) for name, value in values.items()}
@@ -334,7 +334,7 @@ def child_environment(settings: Settings) -> dict[str, str]:
 
 @contextlib.contextmanager
 def held_lock(data_dir: Path) -> Iterator[Path]:
-    """The one supervisor of a data directory. The kernel lets go of the lock when we die, however we die."""
+    """Lock the data directory for one supervisor. The kernel releases the lock when we die, however we die."""
     data_dir.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
     path = data_dir / "running.json"
     while True:
@@ -345,7 +345,7 @@ def held_lock(data_dir: Path) -> Iterator[Path]:
                 running = running_service(data_dir)
                 where = f" (process {running['pid']}, {running['url']})" if running else ""
                 raise AlreadyRunning(f"Gapwatch is already running on {data_dir}{where}.") from None
-            # Its former holder may have removed the file between our open and our lock.
+            # The previous holder may have removed the file between our open and our lock.
             if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
                 continue
             try:
@@ -401,7 +401,7 @@ def remove_leftovers(lock: Path) -> None:
 
 @contextlib.contextmanager
 def listening_socket(settings: Settings) -> Iterator[socket.socket]:
-    """Bound here and inherited by web: while web restarts, connections wait instead of being refused."""
+    """Bind the socket here and let web inherit it: while web restarts, connections wait instead of failing."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=2048)

@@ -185,8 +185,8 @@ PATTERN_ORDER = (
 )  # fmt: skip
 
 Overrides = Mapping[str, Mapping[str, str | Sequence[str] | None]]
-# What a robot did or came to, rather than what it met: a heavy object slips, a late loop tracks badly, a dim image
-# is unlike the training data. Where a signal of what was met explains a failure, these say nothing more.
+# Effects rather than causes: a heavy object slips, a late loop tracks badly, a dim image is unlike the training
+# data. Where a signal of a cause explains a failure, these add nothing.
 SYMPTOMS = (
     "*force*", "*slip*", "*impact*", "*contact*", "*grip*", "*detection*", "*confidence*", "*tracking*",
     "*saturat*", "*near_limit*", "*torque*", "*current*", "*motor*", "*clip*", "*trajectory_error*", "*overshoot*",
@@ -212,7 +212,7 @@ class Taxonomy:
         self._cached: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
 
     def is_symptom(self, signal: str) -> bool:
-        """Whether a signal tells what came of a cause rather than a cause."""
+        """Whether a signal measures the effect of a cause rather than a cause."""
         if signal not in self._symptoms:
             if len(self._symptoms) >= MOST_REMEMBERED:
                 self._symptoms.clear()

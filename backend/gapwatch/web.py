@@ -22,20 +22,20 @@ DRAIN_WITHIN_S = 30
 
 def run_web(settings: Settings, fd: int | None = None) -> None:
     if fd is None:
-        # Under a supervisor, that one says it.
+        # Under a supervisor, the supervisor prints it.
         say_setup_link(settings)
     config = uvicorn.Config(
         make_app(settings),
         host=settings.host,
         port=settings.port,
-        # Without uvloop, processes that share a socket stall for tens of milliseconds a request.
+        # Without uvloop, processes that share a socket stall for tens of milliseconds per request.
         loop="uvloop",
         http=BoundedProtocol,
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        # Forwarded headers are trusted from nobody but the proxies that are named. They only say who is asking:
+        # Forwarded headers are trusted only from the configured proxies. They only identify the client:
         # the public address is a setting.
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies or None,
@@ -48,7 +48,7 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
 
 
 def say_setup_link(settings: Settings) -> None:
-    """A service without users is no use to anybody: say where the first admin is made."""
+    """Log the link to create the first admin, while there are no users."""
     assert settings.database_url is not None  # noqa: S101 - the command line refuses to start without
     database = Database(settings.database_url, pool_size=1)
     try:
@@ -56,7 +56,7 @@ def say_setup_link(settings: Settings) -> None:
         if link is not None:
             log.warning("nobody can sign in yet; make the first admin within a day", open=link)
     except GapwatchError:
-        # The database is not up yet. Whoever restarts web later, or makes a user by command, is not lost.
+        # The database is not up yet. Restarting web later, or creating a user by command, still works.
         log.warning("the database is not answering yet")
     finally:
         database.close()

@@ -79,7 +79,7 @@ class Worker:
 
         @self.celery.task(name=pipeline.SWEEP)
         def sweep() -> None:
-            """Send one message per kind of work that is due, and leave a sign of life."""
+            """Send one message per kind of work that is due, and record a heartbeat."""
             with self.database.transaction() as connection:
                 heartbeats.beat(connection, "worker")
                 if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
@@ -113,7 +113,7 @@ class Worker:
 
 
 def run_worker(settings: Settings) -> None:
-    # Celery warns root because of pickle; we accept JSON only.
+    # Celery warns when run as root because of pickle; we accept only JSON.
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     celery = Worker(settings).celery
     celery.start(
