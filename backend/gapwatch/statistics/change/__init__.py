@@ -1,1 +1,1 @@
-"""Whether and since when something changes: detectors that may look after every episode, and onsets."""
+"""Whether and since when something changed: detectors that may be checked after every episode, and onsets."""

@@ -12,7 +12,7 @@ import numpy as np
 from gapwatch.statistics.change.drift import Crossing
 
 NODES = 80
-# One wild value moves the sums by no more than this many deviations.
+# An outlier moves the sums by at most this many deviations.
 CLIP = 4.0
 
 
@@ -36,13 +36,13 @@ def one_sided_arl(k: float, h: float, shift: float = 0.0) -> float:
 
 
 def two_sided_arl(k: float, h: float, shift: float = 0.0) -> float:
-    """Of an upper and a lower sum together: 1/ARL = 1/ARL₊ + 1/ARL₋ (exact for k ≥ 0 from zero: Kemp 1961)."""
+    """ARL of an upper and a lower sum together: 1/ARL = 1/ARL₊ + 1/ARL₋ (exact for k ≥ 0 from zero: Kemp 1961)."""
     return 1 / (1 / one_sided_arl(k, h, shift) + 1 / one_sided_arl(k, h, -shift))
 
 
 @lru_cache(maxsize=256)
 def threshold_for(arl: float, k: float = 0.5) -> float:
-    """The h at which the two-sided scheme runs `arl` values on average without a shift, by halving."""
+    """The h at which the two-sided scheme runs `arl` values on average without a shift, by bisection."""
     low, high = 0.5, 30.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -52,7 +52,7 @@ def threshold_for(arl: float, k: float = 0.5) -> float:
 
 @dataclass(frozen=True)
 class CusumWatch:
-    """`k` is half the shift, in deviations, that is to be found soonest. Mean and deviation are learned first."""
+    """`k` is half the shift, in deviations, to be found soonest. Mean and deviation are learned first."""
 
     arl: float = 10_000.0
     k: float = 0.5
@@ -78,11 +78,11 @@ class CusumState:
 
 
 def update_cusum(watch: CusumWatch, state: CusumState, values: Sequence[float]) -> list[Crossing]:
-    """Bring `state` past these values, in order; returns what came true on the way.
+    """Update `state` with these values, in order. Return the alarms and recoveries on the way.
 
     Formula: z = (x − mean)/deviation of the first `learn` values, clipped to ±4; S₊ ← max(0, S₊ + z − k), S₋ ←
     max(0, S₋ − z − k), alarm when either exceeds the h whose two-sided run length is `arl`. The change is where
-    the sum was last at zero. After an alarm the sums start anew, and the series has recovered when
+    the sum was last at zero. After an alarm the sums restart, and the series has recovered when
     `clear_episodes` pass without either reaching h/2. Assumes independent, near-normal values; a reference of
     200 leaves an error of the mean of 0.07 deviations, which k covers. For other shapes use `drift_shape`.
     Smallest n: `learn`.
@@ -129,7 +129,7 @@ def update_cusum(watch: CusumWatch, state: CusumState, values: Sequence[float]) 
 
 
 def _learn(watch: CusumWatch, state: CusumState, x: float) -> None:
-    """Welford's sums, until there are enough."""
+    """Welford's sums, until there are enough values."""
     mean, spread = state.learned
     step = x - mean
     mean += step / state.n
@@ -140,7 +140,7 @@ def _learn(watch: CusumWatch, state: CusumState, x: float) -> None:
 
 
 def restart_cusum(state: CusumState, *, alarmed: bool) -> None:
-    """The evidence begins anew; what was learned stays."""
+    """Reset the evidence; keep what was learned."""
     state.high = state.low = 0.0
     state.began = [state.n, state.n]
     state.alarmed, state.calm = alarmed, 0

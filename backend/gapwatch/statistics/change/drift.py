@@ -1,8 +1,8 @@
-"""Whether the level of a series fell below what it was, asked after every episode, and whether it came back.
+"""Whether the level of a series fell below what it was, checked after every episode, and whether it recovered.
 
 The promise is an average run length: without a change at least `arl` episodes pass before a false alarm, however
-often anybody looks. State is a handful of numbers; a worker stores them and goes on from them, and the result does
-not depend on how the episodes were cut into batches.
+often anybody looks. State is a handful of numbers; a worker stores them and continues from them, and the result
+does not depend on how the episodes were batched.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gapwatch.statistics.estimates.rates import (
 
 BETS = (0.1, 0.2, 0.4, 0.8)
 LOWEST_LIMIT, HIGHEST_LIMIT = 0.02, 0.98
-# Learning goes on while the best bet has not won more than this.
+# Learning continues while the best bet has won no more than this.
 CALM_BELOW = 10.0
 Z_LIMIT = 1.6448536269514722
-# A reference of sessions is learned from at least so many, also where they are long.
+# A reference is learned from at least this many sessions, even if they are long.
 LEARN_SESSIONS = 50
 
 
@@ -43,10 +43,10 @@ class LevelWatch:
 
 @dataclass
 class Climb:
-    """Evidence that the level is more than half way back to `goal`: the way back has a condition of its own.
+    """Evidence that the level is more than half way back to `goal`: recovery has its own condition.
 
-    Half way is taken from all `n` episodes since the fall, not from those alone that gave the alarm: they were the
-    worst of them.
+    Half way is measured from all `n` episodes since the fall, not only from those that raised the alarm: they were
+    the worst.
     """
 
     goal: float
@@ -55,9 +55,7 @@ class Climb:
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
 
     def step(self, y: float, n: int = 1) -> float:
-        """The evidence after one more episode, as in `update_level` with the sides exchanged; or after a part of a
-        session, of n episodes.
-        """
+        """Add one episode, as in `update_level` with the sides swapped; or a part of a session, of n episodes."""
         half_way = within_scale((self.goal + self.total / self.n) / 2)
         self.n += n
         self.total += n * y
@@ -116,18 +114,18 @@ class Crossing:
 
 
 def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) -> list[Crossing]:
-    """Bring `state` past these values, in order; returns what came true on the way.
+    """Update `state` with these values, in order. Return the alarms and recoveries on the way.
 
     Formula: y = x, or 1 − x where higher is worse. Null: E[y | past] ≥ p₀. For each bet λ in {.1, .2, .4, .8} M
     ← (1 + λ(p₀ − y)/(1 − p₀)) · (M + 1), Shiryaev–Roberts; alarm when the mean over λ reaches `arl`. Then
     without a change the mean number of episodes to an alarm is at least `arl`: E[M] grows by at most 1 an
     episode. p₀ is `limit`, or the lower 95 % Wilson limit (one-sided) of the episodes so far less `margin`,
-    taken anew every 50 episodes from 100 to 1000 while nothing is suspected; the margin pays for the error of
+    updated every 50 episodes from 100 to 1000 while nothing is suspected; the margin covers the error of
     that reference. Change point: the start from which the best bet has won most (the CUSUM of its logarithm last
     at zero). Recovery: the same statistic upwards, against the level half way back, reaches `clear_arl`. Assumes
     numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be independent or equal in
-    distribution. Where sessions move together that mean falls below p₀ at times and alarms come earlier; for them
-    there is `drift_by_sessions.py`. Source: Shin, Ramdas & Rinaldo 2023 (e-detectors). Measured with the
+    distribution. Where sessions move together that mean falls below p₀ at times and alarms come earlier; use
+    `drift_by_sessions.py` for them. Source: Shin, Ramdas & Rinaldo 2023 (e-detectors). Measured with the
     default values, see the test: at most 5 % of unchanged series alarm within 3000 episodes. Smallest n: none with
     a limit, else 100.
     """
@@ -194,7 +192,7 @@ def _learn_from_sessions(watch: LevelWatch, state: LevelState) -> None:
     from scipy.special import stdtrit
 
     sums = replace(state.sessions)
-    # What was learned and is in no session was counted one by one.
+    # Learned episodes outside any session were counted one by one.
     alone = max(0, state.learned_n - sums.n)
     sums.add_alone(min(alone, max(0.0, state.learned_total - sums.total)), alone)
     alike = sums.likeness()
@@ -220,7 +218,7 @@ def learn_level(watch: LevelWatch, state: LevelState) -> None:
 
 
 def within_scale(level: float) -> float:
-    """A limit that is not so near to the end of the scale that one episode would be worth more than fifty."""
+    """Keep the limit away from the end of the scale, where one episode would count for more than fifty."""
     return min(HIGHEST_LIMIT, max(LOWEST_LIMIT, level))
 
 

@@ -1,7 +1,7 @@
-"""Whether real falls below its simulation: two-sample e-processes from many starts, five sim episodes to one real.
+"""Whether real falls below its simulation: two-sample e-processes from many starts, five sim episodes per real.
 
-A process begins every fifty real episodes and draws its sim episodes from the whole pool, so a drop is seen at
-deploy and as well after ten thousand good episodes; the sum of the processes carries the promise.
+A process begins every fifty real episodes and draws its sim episodes from the whole pool, so a drop is detected
+both at deploy and after ten thousand good episodes; the promise holds for the sum of the processes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BLOCK = 10
 SIM_BLOCK = SIM_PER_REAL * BLOCK
 START_EVERY = 50
 MOST_PROCESSES = 6
-# What one process may draw from: enough for 800 real episodes, and cheap to shuffle.
+# The pool of one process: enough for 800 real episodes, and cheap to shuffle.
 LARGEST_POOL = 4000
 # With fewer sim episodes than this a process would end before it could say anything.
 SMALLEST_POOL = 200
@@ -52,7 +52,7 @@ class SimWatch:
 
 @dataclass
 class SimProcess:
-    """One two-sample e-process, with the pool it draws from as it was at its start."""
+    """One two-sample e-process, with its pool as it was at the start."""
 
     number: int
     began: int
@@ -98,7 +98,7 @@ class SimState:
     filled: int = 0
     filled_successes: float = 0.0
     processes: list[SimProcess] = field(default_factory=list)
-    # Since the last recovery, for the way that needs no pool.
+    # Since the last recovery, for the method that needs no pool.
     run_n: int = 0
     run_successes: float = 0.0
     since_n: int = 0
@@ -127,7 +127,7 @@ class SimState:
 def update_against_sim(
     watch: SimWatch, state: SimState, sim: tuple[int, int], outcomes: Sequence[float]
 ) -> list[Crossing]:
-    """Bring `state` past these real outcomes, with the sim successes and n known now; returns what came true.
+    """Update `state` with these real outcomes, given the sim successes and n so far. Return alarms and recoveries.
 
     Formula: blocks of 10 real and 50 sim episodes feed `sequential.add_block` ("real worse"). A process E_j starts
     with every 50th real episode; Σ_j E_j, the first with weight α·arl/50, is an e-detector on that grid:
@@ -187,7 +187,7 @@ def _add_block(watch: SimWatch, state: SimState, number: int) -> None:
         state.processes.append(SimProcess(state.started, number + 1 - BLOCK, successes, n, weight))
         state.started += 1
         if len(state.processes) > MOST_PROCESSES:
-            # The oldest of those that have won least goes; leaving one out only makes alarms rarer.
+            # Drop the oldest of those that have won least; leaving one out only makes alarms rarer.
             state.processes.remove(min(state.processes[:-1], key=lambda process: process.value))
     for process in list(state.processes):
         drawn = _draws(watch.seed & 0xFFFFFFFF, process.number, process.pool_successes, process.pool_n)
@@ -216,7 +216,7 @@ def _judge(watch: SimWatch, state: SimState, sim_rate: float) -> tuple[float, fl
 
 @lru_cache(maxsize=4096)
 def _draws(seed: int, number: int, successes: int, n: int) -> tuple[int, ...]:
-    """Successes of each block of 50, from a shuffle of the pool that the seed and the process decide."""
+    """Successes of each block of 50, from a shuffle of the pool seeded by the seed and the process."""
     generator = np.random.Generator(np.random.Philox(key=[seed, number + (1 << 32)]))
     hits = (generator.permutation(n) < successes)[: n // SIM_BLOCK * SIM_BLOCK]
     return tuple(int(block) for block in hits.reshape(-1, SIM_BLOCK).sum(axis=1))

@@ -1,5 +1,5 @@
-"""Drift where episodes come in sessions: one value a session, its mean, because episodes that resemble one another
-are not so many proofs.
+"""Drift where episodes come in sessions: one value per session, its mean, because similar episodes are not
+independent evidence.
 
 The promise stays a run length in episodes; state is the same handful of numbers.
 """
@@ -43,7 +43,7 @@ FIRST_SIZE = 20
 
 @dataclass(frozen=True)
 class SessionPart:
-    """Episodes of one session that are judged as one value, their mean; `n` is how many they are.
+    """Episodes of one session that are judged as one value, their mean; `n` is their number.
 
     `ended` is on the last part of a session: the sum and the number of all its episodes. Of a session whose
     episodes were `counted` one by one there is only this end, with an n of 0.
@@ -62,8 +62,8 @@ def part_size(sums: SessionSums) -> int:
     Formula: ⌈m/k⌉ with m = Σnᵢ²/n, the size of the session that an episode is usually in, and k = 1 + ⌊0.08/ICC⌋
     values a session. Where episodes of a session resemble one another (ICC above 0.08) a session is one value, and
     one that is longer than usual is judged as if it were several. Where they do not, whole sessions would only be
-    slow: at an ICC of 0.01 a session of ten is judged in parts of two. Below five sessions nobody knows, and parts
-    of 20 are taken: shorter sessions are one value.
+    slow: at an ICC of 0.01 a session of ten is judged in parts of two. Below five sessions the ICC is unknown, and
+    parts of 20 are used: shorter sessions are one value.
     """
     if sums.sessions < FEWEST_SESSIONS:
         return FIRST_SIZE
@@ -73,7 +73,7 @@ def part_size(sums: SessionSums) -> int:
 
 
 def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequence[SessionPart]) -> list[Crossing]:
-    """Bring `state` past these parts of sessions, in order; returns what came true on the way.
+    """Update `state` with these parts of sessions, in order. Return the alarms and recoveries on the way.
 
     Formula: as `drift.update_level`, with M ← (1 + λ(p₀ − ȳ)/(1 − p₀)) · (M + n) for a part of n episodes with the
     mean ȳ. E[M] still grows by at most 1 an episode, so the run length keeps its unit: at least `arl` episodes. p₀
@@ -112,7 +112,7 @@ def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequen
 
 
 def _bet_on_part(state: LevelState, y: float, part: SessionPart) -> None:
-    """One more part, with the mean y, into every bet against `state.limit`."""
+    """Add one part, with the mean y, to every bet against `state.limit`."""
     if part.is_judged and state.limit is not None:
         gain = (state.limit - y) / (1 - state.limit)
         for i, bet in enumerate(BETS):
@@ -126,7 +126,7 @@ def _bet_on_part(state: LevelState, y: float, part: SessionPart) -> None:
 
 
 def _forget_bets(state: LevelState) -> None:
-    """The evidence begins anew."""
+    """Reset the evidence."""
     state.strength, state.best = [0.0] * len(BETS), [0.0] * len(BETS)
     state.began, state.before = [state.n] * len(BETS), [state.total] * len(BETS)
 
@@ -140,14 +140,14 @@ def _strongest_since(state: LevelState) -> tuple[int, float]:
 def update_against_sim_by_sessions(
     watch: SimWatch, state: SimState, sim: tuple[int, int], parts: Sequence[SessionPart]
 ) -> list[Crossing]:
-    """Bring `state` past these parts of real sessions, with the sim successes and n known now.
+    """Update `state` with these parts of real sessions, given the sim successes and n so far.
 
     Formula: the bets of `update_level_by_sessions` against the lower Wilson limit (97.5 %, one-sided) of sim;
     alarm when they reach `arl` and the estimated drop exceeds `above`. They start with α·arl, or with what the
     processes of `update_against_sim` have shown before there were sessions, in the same unit. So the chance of a
     false alarm by episode t is at most α + t/arl beside the 2.5 % of the limit. Recovery: as there. Assumes what
     bets on sessions assume, and independent sim episodes. Why not the two-sample process on session means: it
-    takes a mean for one outcome and cannot use how little the mean of many episodes varies. Source: as there.
+    treats a mean as one outcome and cannot use how little the mean of many episodes varies. Source: as there.
     Smallest n: one session.
     """
     crossings: list[Crossing] = []
@@ -186,7 +186,7 @@ def update_against_sim_by_sessions(
 
 
 def fresh_bets(n: int, strength: float = 0.0) -> LevelState:
-    """Bets that begin after n episodes, with evidence that they have been given."""
+    """Bets that begin after n episodes, with some initial evidence."""
     return LevelState(n=n, strength=[strength] * len(BETS), began=[n] * len(BETS))
 
 

@@ -1,4 +1,4 @@
-"""Whether a signal's values still come from the distribution they came from, asked after every episode.
+"""Whether a signal's values still come from the same distribution, checked after every episode.
 
 Values are compared through their ranks in a reference, so no shape is assumed, and the average run length
 without a change is promised however often anybody looks.
@@ -26,11 +26,11 @@ GRID = 64
 BINS = 8
 MEAN_BETS = (0.2, 0.4, 0.8)
 BIN_BET = 0.4
-# The reference is a sample too: limits are this many of its standard errors away from it.
+# The reference is a sample too: limits are this many of its standard errors away.
 Z_MEAN, Z_BIN = 2.0, 2.5
-# After an alarm: a bet that has won this much says that it is not over.
+# After an alarm, a bet that has won this much means it is not over.
 SUSPICIOUS = 50.0
-# Below this a bet on the mean has not won anything worth naming.
+# Below this a bet on the mean has won nothing worth mentioning.
 TELLING = 3.0
 
 
@@ -48,7 +48,7 @@ class ShapeWatch:
 
 @dataclass
 class ShapeState:
-    """While learning, `values` are the values so far; afterwards `grid` are quantiles of the reference."""
+    """While learning, `values` are the values so far; afterwards `grid` has quantiles of the reference."""
 
     n: int = 0
     values: list[float] = field(default_factory=list)
@@ -62,13 +62,13 @@ class ShapeState:
 
 
 def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
-    """Bring `state` past these values, in order; returns what came true on the way.
+    """Update `state` with these values, in order. Return the alarms and recoveries on the way.
 
     Formula: u is a value's rank in the reference, in steps of 1/128, ties in the middle. Bets that the mean of u
     is above ½ + c or below ½ − c, c two standard errors of the reference, with λ in {.2, .4, .8}; and, for
     `either`, that a bin of an eighth of the reference is visited more often than its upper limit. Each bet is a
     Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. The change is where
-    the best bet's winnings began. After an alarm the statistic starts anew, and the series has recovered when
+    the best bet's winnings began. After an alarm the statistic restarts, and the series has recovered when
     `clear_episodes` pass without new suspicion. Assumes values that are exchangeable with the reference as long
     as nothing changes. Source: e-detectors of Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
     """
@@ -125,7 +125,7 @@ def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[fl
 
     With S_s the product of a bet's factors from s to the end of the block, its statistic becomes
     S_1 M + Σ S_s, and the best it has won max(S_1 best, max S_s): the recursions, written out over the block.
-    The same blocks give the same to the bit; another cut into blocks may differ in the last digit.
+    The same blocks give the same result to the bit; other blocks may differ in the last digit.
     """
     values = list(values)
     if not state.grid:
@@ -171,7 +171,7 @@ def shape_strength(state: ShapeState) -> float:
 
 
 def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: float) -> Crossing:
-    """The alarm of a series that stands among others although it is below its own threshold (e-BH)."""
+    """The alarm of a series that e-BH selects among others although it is below its own threshold."""
     leader = max(range(len(state.best)), key=state.best.__getitem__)
     facts = {
         "reference": {"n": watch.learn, "value": state.grid[GRID // 2], "end": watch.learn - 1},
@@ -193,7 +193,7 @@ def _learn(watch: ShapeWatch, state: ShapeState) -> None:
 
 
 def restart_shape(state: ShapeState, *, alarmed: bool) -> None:
-    """The evidence begins anew; what was learned stays."""
+    """Reset the evidence; keep what was learned."""
     bets = 2 * len(MEAN_BETS) + BINS
     state.strength, state.best, state.began = [0.0] * bets, [0.0] * bets, [state.n] * bets
     state.alarmed, state.calm = alarmed, 0
@@ -205,7 +205,7 @@ def _bin(position: int) -> int:
 
 @lru_cache(maxsize=512)
 def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
-    """What each bet wins at each of the places from 0 to 128 that a value can take in the grid."""
+    """What each bet wins at each of the positions that a value can have in the grid, from 0 to 128."""
     c = Z_MEAN * sqrt(1 / 12 / n) + 1 / (4 * GRID)
     upper = 0.5 + c
     shares = []
@@ -232,7 +232,7 @@ def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...]
 
 
 def _direction(best: Sequence[float]) -> str:
-    """The side on which the mean moved, unless only the shares of bins tell of a change."""
+    """The side the mean moved to, unless only the shares of bins show a change."""
     bets = len(MEAN_BETS)
     higher, lower = max(best[:bets]), max(best[bets : 2 * bets])
     if max(higher, lower) < TELLING:

@@ -21,20 +21,20 @@ Verdict = Literal[
 Array = NDArray[np.float64]
 
 FEWEST_EPISODES, FEWEST_DAYS, FEWEST_PER_PART = 40, 5, 10
-# The least price of a model, and what a free day costs beside it: at 300 episodes a step of 30 points and a slope
-# that loses 30 on average are then taken for each other equally often.
+# The least price of a model, and the extra price of a free day: at 300 episodes a step of 30 points and a slope
+# that loses 30 on average are then confused equally often.
 LEAST_PRICE, FREE_DAY = 6.0, 3.5
 # How much worse than a slope a release may fit and still be named; and the p below which sites differ.
 RELEASE_CREDIT, SITES_DIFFER = 3.0, 0.01
 # The days within this gain of the best one contain the day of the change in 95 % of cases: Hansen 2000, Table I.
 DAY_SET = 7.35
-# A slope that begins later than the series needs so many days, and this share of all, to be told from a step.
+# A slope that begins after the first day needs this many days, and this share of all, to differ from a step.
 SHORTEST_SLOPE, SLOPE_SHARE = 7, 0.2
 # More sites or robots than this share one level in the models of time; as groups they are still compared.
 MOST_LEVELS = 12
-# Newton's method ends when no slope moves by more; its next step would be of the square of this.
+# Newton's method stops when no slope moves by more; its next step would be about the square of this.
 SETTLED = 1e-7
-# Where a slope begins is never known to the day: so many days are tried, then as many around the best of them.
+# A slope's first day is never known exactly: try this many days, then as many around the best of them.
 MOST_BENDS = 16
 MOST_ROUNDS = 12
 HELD_BY = 1e-5
@@ -119,7 +119,7 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     gain_days = step.gain / spread
     least = gain_days.max(initial=0.0) - DAY_SET
     plausible = tuple(d for d, gain in zip(step_days, gain_days, strict=True) if gain >= least)
-    # What happens on a day without episodes shows on the next day that has some.
+    # What happens on a day without episodes shows on the next day with some.
     shown = {
         e: next((d for d in dates if d >= e), None) for e in (*(d for d, _ in releases), *(e.day for e in events))
     }
@@ -155,7 +155,7 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
 
 @dataclass(frozen=True)
 class _Fit:
-    """One entry a candidate: its gain over the constant model (0 unless success falls) and the points lost.
+    """One entry per candidate: its gain over the constant model (0 unless success falls) and the points lost.
 
     `rates`: those of the best candidate, row by row. `rise`: like `gain`, of what is better afterwards.
     """
@@ -180,7 +180,7 @@ class _Table:
     x: Array
 
     def newton(self, level: Array, b: Array, held_by: float = 0.0) -> tuple[Array, Array]:
-        """The levels of the units and b where the likelihood is highest, one row a candidate.
+        """The levels of the units and b of highest likelihood, one row per candidate.
 
         `held_by`: how far a column's rate stays away from 0 and 1, as a share. Without failures the best level is
         infinite, and on its way there b would lose it.
@@ -222,7 +222,7 @@ class _Rows:
         self.unit_totals = np.array([np.bincount(unit, of) for of in (k, n)])
         levels = len(self.names) if len(self.names) <= MOST_LEVELS else 1
         day = np.fromiter(map(date.toordinal, dates), np.int64)
-        # One row for what agrees on day, version and level.
+        # One row per day, version and level.
         keys = (day * len(self.versions) + version) * levels + unit % levels
         _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         self.k, self.n = (np.bincount(group, of).astype(float) for of in (k, n))
@@ -255,14 +255,14 @@ class _Rows:
         return self.fit_lines(np.maximum(self.day - starts, 0) / (last - starts))
 
     def steps(self) -> tuple[list[date], _Fit]:
-        """Rows are in order of their days, so what lies before each day is known from one sum that grows."""
+        """Rows are ordered by day, so a cumulative sum has what lies before each day."""
         starts = np.array([d.toordinal() for d in self._parting_days], dtype=float)
         first = np.searchsorted(self.day, starts)
         k, n = (np.pad(of.cumsum(axis=0), ((1, 0), (0, 0)))[first] for of in (self._unit_k, self._unit_n))
         return self._parting_days, self._fit_parts(k, n, lambda best: self.day >= starts[best])
 
     def releases(self, events: Sequence[DayEvent]) -> tuple[list[tuple[date, str]], _Fit]:
-        """A version by its first day here, an event by its own; each parts the rows in its own way."""
+        """A version by its first day here, an event by its own; each splits the rows in its own way."""
         first = [date.fromordinal(int(self.day[self.version == i].min())) for i in range(len(self.versions))]
         splits = [(first[i], name, self.version >= i) for i, name in enumerate(self.versions) if i > 0]
         named = [e for e in events if e.kind == "release" and e.day not in first]
@@ -280,7 +280,7 @@ class _Rows:
 
     @cached_property
     def _parting_days(self) -> list[date]:
-        """Those that have enough episodes before them, and with those after them."""
+        """The days with enough episodes before them, and on and after them."""
         days, day_index = np.unique(self.day, return_inverse=True)
         of_day = np.bincount(day_index, self.n)
         before = np.cumsum(of_day) - of_day
@@ -291,19 +291,19 @@ class _Rows:
         return bool(min(self.n[after].sum(), self.n[~after].sum()) >= FEWEST_PER_PART)
 
     def fit_lines(self, x: Array) -> _Fit:
-        """Log-odds = level of the unit + b x, one row of x a candidate."""
+        """Log-odds = level of the unit + b x, one row of x per candidate."""
         x = x.reshape(-1, self.k.size)
         table = _Table(self.k[None, :], self.n[None, :], self.member, x)
         level = np.tile(_logit(self.k @ self.member, self.n @ self.member), (len(x), 1))
         return self._judged(table, *table.newton(level, np.zeros(len(x))), x.__getitem__)
 
     def _fit_groups(self, after: Sequence[NDArray[np.bool_]]) -> _Fit:
-        """Steps that part the rows in any way."""
+        """Steps that split the rows in any way."""
         before = ~np.array(after, dtype=bool).reshape(-1, self.k.size)
         return self._fit_parts(before @ self._unit_k, before @ self._unit_n, lambda best: after[best])
 
     def _fit_parts(self, k: Array, n: Array, after: Callable[[int], NDArray[np.bool_]]) -> _Fit:
-        """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums say all.
+        """The same where x is 0 or 1: rows of a unit on one side of a step have one rate, so sums are enough.
 
         `k`, `n`: of each unit before the step, one row a candidate. `after`: the rows behind a candidate's step.
         """
@@ -311,7 +311,7 @@ class _Rows:
         k, n = (np.hstack([of, whole.sum(axis=0) - of]) for of, whole in ((k, self._unit_k), (n, self._unit_n)))
         table = _Table(k, n, np.vstack([np.eye(units)] * 2), np.repeat([[0.0, 1.0]], units, axis=1))
         if units == 1:
-            # Two rates, known without a search.
+            # Two rates, found without a search.
             rates = np.clip(k / n, LEAST_RATE, 1 - LEAST_RATE)
             level, b = _logit(rates[:, :1], 1.0, 0.0), _logit(rates[:, 1], 1.0, 0.0)
             return self._judged(table, level, b - level[:, 0], after)

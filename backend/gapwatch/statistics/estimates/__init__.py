@@ -1,1 +1,1 @@
-"""How large something is and how sure that is: rates, drops, intervals, verdicts, sketches."""
+"""How large something is and how certain: rates, drops, intervals, verdicts, sketches."""

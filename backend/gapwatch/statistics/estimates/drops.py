@@ -21,7 +21,7 @@ from gapwatch.statistics.estimates.rates import (
 
 Samples = Sequence[tuple[float, bool]]
 Ends = tuple[float | None, float | None, str | None]
-# Past this the smaller side alone makes the width, and Wilson's dips near 0 and 1 show through.
+# Past this the smaller side alone determines the width, and Wilson's dips near 0 and 1 show through.
 LOPSIDED = 10
 FEWEST_FOR_A_MEAN = 2
 
@@ -41,14 +41,14 @@ class Side:
 
     @cached_property
     def by_session(self) -> rates.ClusteredRate:
-        """Of a side whose sessions are known."""
+        """The clustered rate; only for a side whose sessions are known."""
         sessions = self.sessions or ()
         return rates.clustered_rate([k for k, _ in sessions], [n for _, n in sessions])
 
 
 @dataclass(frozen=True)
 class RateDrop:
-    """What is lost of a rate, in itself and relative to sim; None where it is not defined."""
+    """What is lost of a rate, absolute and relative to sim; None where it is not defined."""
 
     value: float | None
     low: float
@@ -63,7 +63,7 @@ class RateDrop:
 
 
 def side_limits(side: Side, other: Side) -> Limits:
-    """The limits with which a side enters `rate_drop`."""
+    """The limits that `rate_drop` uses for a side."""
     if side.clustered:
         return Limits(side.successes / side.n, side.by_session.low, side.by_session.high)
     interval = rates.modified_wilson if other.n > LOPSIDED * side.n else wilson
@@ -78,7 +78,7 @@ def rate_drop(sim: Side, real: Side) -> RateDrop:
     Two departures, each named in `method`. Five or more sessions on a side: that side's limits come from
     `clustered_rate`, and the ratio's interval from the same limits (Donner & Zou 2012). One side more than ten
     times the other: the smaller side's limits are `modified_wilson`, because the larger side smooths nothing then
-    and, without any gap, 99.2 % in sim against 1 failure in 20 would pass for a certain loss, in 10 % of cases.
+    and, without any gap, 99.2 % in sim against 1 failure in 20 would look like a certain loss, in 10 % of cases.
     Assumes independent sides, and independent attempts (or sessions) within a side.
     Smallest n: 1 a side; below that the value is None. The ratio is not defined without sim successes: None.
     """
@@ -144,7 +144,7 @@ class MetricSums:
 
     @property
     def mean_variance(self) -> float:
-        """Variance of the mean. What cancellation leaves of a constant metric is taken as zero."""
+        """Variance of the mean. Rounding residue of a constant metric counts as zero."""
         spread = self.total_sq - self.total * self.total / self.n
         return spread / (self.n - 1) / self.n if self.n > 1 and spread > 1e-12 * self.total_sq else 0.0
 
@@ -178,13 +178,13 @@ def mean_drop(sim: MetricSums, real: MetricSums, worse: Literal["lower", "higher
 
 
 def _welch(value: float, sim: tuple[float, int], real: tuple[float, int]) -> Ends:
-    """The interval from each side's variance of the mean and n, or why there is none."""
+    """The interval from each side's variance of the mean and n, or the reason for none."""
     variance = sim[0] + real[0]
     if min(sim[1], real[1]) < FEWEST_FOR_A_MEAN:
         return None, None, "fewer than two episodes on a side"
     if variance <= 0:
         return None, None, "no spread on either side"
-    # In shares of the variance, so that tiny units do not vanish when squared.
+    # As shares of the variance, so that tiny units do not underflow when squared.
     freedom = 1 / sum((v / variance) ** 2 / (n - 1) for v, n in (sim, real))
     half = rates.t_95(freedom) * sqrt(variance)
     return value - half, value + half, None
@@ -224,7 +224,7 @@ def duration_drop(sim: Samples, real: Samples, tau: float | None = None) -> Mean
     method, sizes = "restricted mean, welch", (len(sim), len(real))
     if not sim or not real:
         return MeanDrop(None, None, None, method, *sizes, f"no {'real' if sim else 'sim'} episodes")
-    # A side whose longest episode was completed is known for ever after: nothing is left under way.
+    # A side whose longest episode was completed has no later unknowns: nothing is left under way.
     longest = [max(sim), max(real)]
     known = min(time if cut else inf for time, cut in longest)
     tau = min(known, min(time for time, _ in longest) if tau is None else tau)

@@ -1,4 +1,4 @@
-"""Many series or slices at once: which findings stand when the share of false ones is bounded."""
+"""Many series or slices at once: which findings hold when the share of false ones is bounded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Adjusted p-values (q-values) in the order given; a finding stands at level a when its q ≤ a.
+    """Adjusted p-values (q-values) in the order given; a finding holds at level a when its q ≤ a.
 
     Formula: q_(i) = min over j ≥ i of p_(j) · m / j, at most 1, with p sorted ascending.
     Assumes valid p-values that are independent or positively dependent.
@@ -18,10 +18,10 @@ def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def e_benjamini_hochberg(e_values: Sequence[float], level: float = 0.05) -> tuple[int, ...]:
-    """Indices of the findings that stand, strongest first; equal e-values stand or fall together.
+    """Indices of the findings that hold, strongest first; equal e-values are decided together.
 
-    Formula: the largest k with e_(k) ≥ m / (k · level), e sorted descending; the first k stand.
-    Assumes E[e] ≤ 1 under each null, nothing about dependence; values of running e-processes may be put in as
+    Formula: the largest k with e_(k) ≥ m / (k · level), e sorted descending; the first k hold.
+    Assumes E[e] ≤ 1 under each null, nothing about dependence; values of running e-processes may be used as
     they are. Source: Wang and Ramdas 2022. Smallest m: 1.
     """
     m = len(e_values)

@@ -1,4 +1,4 @@
-"""The real rate from few real and many sim episodes: sim predicts, the pairs say by how much it is off."""
+"""The real rate from few real and many sim episodes: sim predicts, the pairs show how far it is off."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Numbers = NDArray[np.float64]
 FEWEST_PAIRS = 10
 # Below this a tuned weight of the predictions is fitted to noise: at n = 10 and p = 0.95 it covers 40 %.
 FEWEST_TO_TUNE = 100
-# So many successes, failures and disagreeing pairs must there be before a normal interval is trusted for a rate.
+# A normal interval is trusted for a rate only with this many successes, failures and disagreeing pairs.
 FEWEST_FOR_NORMAL = 10
 LEAST_RHO = 0.3
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """A real mean sharpened by sim. `effective_n` is what the interval is worth in real episodes."""
+    """A real mean made more precise by sim. `effective_n` is what the interval is worth in real episodes."""
 
     value: float | None
     low: float | None
@@ -71,8 +71,8 @@ def predicted_mean(real: Sequence[float], predicted: Sequence[float], extra: Seq
 
     Formula: `prediction_powered` with weight 1 below 100 pairs and the tuned one above, t interval. For outcomes 0
     and 1 with fewer than ten successes, failures or disagreeing pairs: weight 1, Wilson's interval for the
-    predictions and Newcombe's paired one for the correction, squared and added. The normal interval forgets that
-    pairs which all agree have not proved that they always do: it covers 40 % at n = 10, p = agreement = 0.95.
+    predictions and Newcombe's paired one for the correction, squared and added. The normal interval ignores that
+    pairs which all agree do not prove that they always do: it covers 40 % at n = 10, p = agreement = 0.95.
     Source: Angelopoulos et al. 2023; Newcombe 1998. Assumes pairs drawn like the further sim episodes' states.
     Refused, as a result with a reason: fewer than ten pairs, ρ below 0.3, or no gain over the real episodes alone.
     """
@@ -120,7 +120,7 @@ def _from_counts(y: Numbers, f: Numbers, u: Numbers) -> Limits:
 
 @dataclass(frozen=True)
 class PredictionCell:
-    """One task and condition: its sim and real counts and its share of the mix that is asked about."""
+    """One task and condition: its sim and real counts and its share of the target mix."""
 
     sim_successes: int
     sim_n: int
@@ -169,7 +169,7 @@ def _correlation(y: Numbers, f: Numbers) -> float | None:
 def _judged(
     limits: Limits, plain_width: float, rho: float | None, weight: float, n: int, many: int, method: str
 ) -> Prediction:
-    """The prediction, or the refusal, once everything is known."""
+    """The prediction, or the refusal with its reason."""
     width = limits.high - limits.low
     worth = n * (plain_width / width) ** 2 if width > 0 else None
     refused = Prediction(None, None, None, rho, weight, worth, n, many, method)

@@ -1,4 +1,4 @@
-"""Intervals for a success rate, seen once, in sessions or again and again; and for what two rates make."""
+"""Intervals for a success rate, seen once, in sessions or repeatedly; and for combinations of two rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import exp, lgamma, log, pi, sqrt
 
 Z_95 = 1.959963984540054
 FEWEST_SESSIONS = 5
-# What a handful of failures cannot tell about sessions is taken from here: an ICC of 0.2, worth five failures.
+# The prior for sessions with only a handful of failures: an ICC of 0.2, worth five failures.
 PRIOR_ICC = 0.2
 PRIOR_WEIGHT = 5.0
 # Lower 95 % Poisson limits for one, two and three events: half the 5 % points of χ² with 2, 4 and 6 degrees.
@@ -75,7 +75,7 @@ def modified_wilson(successes: int, n: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class ClusteredRate:
-    """A rate whose interval knows that attempts of one session resemble each other."""
+    """A rate whose interval accounts for the similarity of attempts within a session."""
 
     value: float | None
     low: float
@@ -89,7 +89,7 @@ class ClusteredRate:
 
 @dataclass
 class SessionSums:
-    """Whole sessions, summed up: all that their likeness and their rate are computed from."""
+    """Sums over whole sessions: all that their ICC and their rate are computed from."""
 
     sessions: int = 0
     n: int = 0
@@ -114,7 +114,7 @@ class SessionSums:
         self.parts += total
 
     def likeness(self) -> Likeness:
-        """How alike attempts of one session are; see `clustered_rate`. Needs a session of two attempts or more."""
+        """How alike attempts of one session are; see `clustered_rate`. Needs a session of two attempts."""
         value, size = self.total / self.n, self.squares / self.n
         between = max(0.0, self.parts - value * self.total) / (self.sessions - 1)
         within = (self.total - self.parts) / (self.n - self.sessions)
@@ -128,7 +128,7 @@ class SessionSums:
 
 @dataclass(frozen=True)
 class Likeness:
-    """An ICC, how many attempts are worth one independent one because of it, and how well that is known."""
+    """An ICC, how many attempts equal one independent one because of it, and how well that is known."""
 
     icc: float
     design_effect: float
@@ -139,7 +139,7 @@ def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[i
     """Wilson interval at the effective number of attempts, with a t quantile for the few sessions.
 
     Formula: ρ = (MSB − MSW) / (MSB + (n₀ − 1) MSW) clipped to [0, 1], the one-way ANOVA estimate with
-    n₀ = (n − Σnᵢ²/n)/(k − 1); drawn towards 0.2 as if five more failures had shown it,
+    n₀ = (n − Σnᵢ²/n)/(k − 1); shrunk towards 0.2 as if five more failures had shown it,
     ρ* = (5·0.2 + x ρ)/(5 + x) with x = min(successes, failures); design effect d = 1 + (Σnᵢ²/n − 1) ρ*;
     Wilson at n/d with the t quantile of (k − 1)(1 + (1 − ρ*)/(ρ* Σnᵢ²/n))² degrees of freedom (Satterthwaite).
     Assumes independent sessions whose size does not depend on how they went. An attempt that belongs to no
@@ -147,7 +147,7 @@ def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[i
     Sources: Fleiss, Levin & Paik 2003, chapter 15 (the ICC); Franco et al. 2019 (Wilson at the effective n).
     Why not t on session means: at 95 % nominal it covers 43 to 96 % where sessions are small, unequal or nearly
     all perfect, and has no width when all are perfect. This one covered 91 % or more in each of 400 settings
-    (5–20 sessions of 1–40 attempts, p 0.5–0.95, ICC 0–0.3) and 97 % on average; the tests repeat a part of it.
+    (5–20 sessions of 1–40 attempts, p 0.5–0.95, ICC 0–0.3) and 97 % on average; the tests repeat part of it.
     With every session perfect nothing is measured and ρ* is the 0.2 itself.
     Smallest n: five sessions; below that, and with one attempt a session, plain Wilson, and the method says so.
     """
@@ -162,7 +162,7 @@ def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[i
         sums.add(j, m)
     alike = sums.likeness()
     low, high = wilson(k / alike.design_effect, n / alike.design_effect, t_95(alike.freedom))
-    # Dividing both counts by the design effect may move the rate by a rounding.
+    # Dividing both counts by the design effect may move the rate by a rounding error.
     low, high = min(low, value), max(high, value)
     return ClusteredRate(
         value, low, high, n, sessions, alike.icc, alike.design_effect, "wilson, clustered by session"
@@ -174,7 +174,7 @@ def confidence_sequence(successes: float, n: float, alpha: float = 0.05) -> tupl
 
     Formula: {p : ln B(k+½, n−k+½) − ln B(½, ½) − k ln p − (n−k) ln(1−p) < ln(1/α)}, the Beta(½, ½) mixture
     (Robbins 1970; prior-posterior ratio of Waudby-Smith & Ramdas 2020). Assumes attempts whose chance of success,
-    given the past, is always p. About 1.6 times as wide as Wilson at n = 50, the price of looking at will.
+    given the past, is always p. About 1.6 times as wide as Wilson at n = 50, the price of looking at any time.
     Smallest n: 1; with n = 0 the interval is [0, 1].
     """
     if n == 0:
@@ -191,7 +191,7 @@ def confidence_sequence(successes: float, n: float, alpha: float = 0.05) -> tupl
 
 
 def _edge(outside: Callable[[float], bool], far: float, inside: float) -> float:
-    """Where a set that holds `inside` ends on the way to `far`, by halving; the outer side of the last step."""
+    """Where a set that contains `inside` ends towards `far`, by bisection; the outer side of the last step."""
     for _ in range(60):
         middle = (far + inside) / 2
         if middle in (far, inside):

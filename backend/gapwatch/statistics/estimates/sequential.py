@@ -1,4 +1,4 @@
-"""Evidence that real differs from sim, built up block by block and valid however often it is looked at."""
+"""Evidence that real differs from sim, built up block by block and valid however often it is checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVEN_PRIOR = (0.18, 0.18)
 
 @dataclass(frozen=True)
 class EProcess:
-    """The whole state: a worker may store these numbers and go on from them."""
+    """The whole state: a worker may store these numbers and continue from them."""
 
     alternative: Alternative
     log_e: float = 0.0
@@ -61,7 +61,7 @@ def add_block(
     Where attempts come in sessions false alarms rise with their likeness (22 % at ICC 0.3): give session means
     instead, `successes` the sum of the means and `n` the number of sessions. Any outcome between 0 and 1 keeps the
     promise, because E, convex in the outcome, is on average at most that of a coin of the same mean.
-    Smallest n: one attempt on each side; a block with only one side teaches the estimates and adds no evidence.
+    Smallest n: one attempt on each side; a block with only one side updates the estimates and adds no evidence.
     """
     sim, real = state.estimates
     wrong_side = {"real worse": sim <= real, "real better": sim >= real, "different": False}[state.alternative]

@@ -1,6 +1,6 @@
 """What a rollup keeps of many numbers: log-bin sketches for quantiles, exact sums for means.
 
-Both are integers only. Adding and taking away parts gives the same bits in any order, so a replayed or corrected
+Both are integers only. Adding and subtracting parts gives the same bits in any order, so a replayed or corrected
 rollup equals a fresh one.
 """
 
@@ -39,7 +39,7 @@ class Sketch:
 
     @cached_property
     def columns(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """`values_and_counts` at the accuracy that is stored, for all who ask one after the other."""
+        """`values_and_counts` at the stored accuracy, cached for repeated use."""
         return _columns(self, ACCURACY)
 
 
@@ -77,7 +77,7 @@ def merge(parts: Iterable[Sketch]) -> Sketch:
 
 
 def values_and_counts(sketch: Sketch, a: float = ACCURACY) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The bins' values, ascending, and how many numbers each stands for. Not to be written to."""
+    """The bins' values, ascending, and how many numbers each stands for. Read-only."""
     return sketch.columns if a == ACCURACY else _columns(sketch, a)
 
 
@@ -126,7 +126,7 @@ def ecdf(sketch: Sketch, most: int = 200, a: float = ACCURACY) -> list[tuple[flo
 class Moments:
     """n, Σx and Σx² as exact integers: x is counted in steps of 2^−80, x² in steps of 2^−160.
 
-    Sums of doubles depend on their order; sums of integers do not, and can be taken back. Every double of size
+    Sums of doubles depend on their order; sums of integers do not, and can be undone. Every double of size
     3.8e-9 or more is a whole number of steps, so its sum is exact; smaller ones are rounded once, to 4e-25. In
     Postgres both are `numeric` without a fraction: about 26 and 50 digits for values around 1.
     """
@@ -187,8 +187,8 @@ def step_sums(
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Σ and Σ² in whole steps for each group and column of a matrix: what `whole_steps` would add up to.
 
-    A double is a whole number of 53 bits times a power of two. The numbers are added in limbs of 18 bits for each
-    power apart, where doubles are exact, and put together as integers: no step of Python for each value.
+    A double is a whole number of 53 bits times a power of two. The numbers are added in limbs of 18 bits, each
+    power separately, where doubles are exact, and combined as integers: no Python step per value.
     """
     columns = values.shape[1]
     totals = [[0] * columns for _ in range(groups)]
@@ -199,7 +199,7 @@ def step_sums(
         part = values[start : start + _ROWS_AT_ONCE]
         fraction, exponent = np.frexp(part)
         shift = exponent + (GRID_BITS - _MANTISSA_BITS)
-        with np.errstate(over="ignore"):  # of large values the other one is taken
+        with np.errstate(over="ignore"):  # large values use the other branch
             small = np.rint(np.ldexp(part, GRID_BITS))
         whole = np.where(shift >= 0, np.ldexp(fraction, _MANTISSA_BITS), small)
         shift = np.maximum(shift, 0)
@@ -245,7 +245,7 @@ def _edges(a: float) -> tuple[NDArray[np.float64], int]:
     """Upper bin edges γ^i for every double, and the i of the first.
 
     Correctly rounded from 60 decimal digits, not from `exp`: the logarithms of two processors or two releases of
-    numpy differ in the last bit, and then a value would be taken out of another bin than it was put into.
+    numpy differ in the last bit, and then a value would be subtracted from another bin than it was added to.
     """
     context = Context(prec=60)
     gamma = context.divide(1 + Decimal(repr(a)), 1 - Decimal(repr(a)))
@@ -260,7 +260,7 @@ def _edges(a: float) -> tuple[NDArray[np.float64], int]:
 
 
 def _indices(x: NDArray[np.float64], a: float) -> NDArray[np.int64]:
-    """A logarithm guesses the bin, the table of edges decides."""
+    """Estimate the bin with a logarithm; the table of edges decides."""
     edges, first = _edges(a)
     bin_index = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
     bin_index = bin_index - (x <= edges[bin_index - 1])
@@ -286,5 +286,5 @@ def _add(into: dict[int, int], part: Mapping[int, int]) -> None:
 
 
 def _tidy(counts: Mapping[int, int]) -> dict[int, int]:
-    """Without empty bins and in order, so that equal sketches are equal byte for byte when written down."""
+    """Without empty bins and in order, so that equal sketches are equal byte for byte when written."""
     return {index: counts[index] for index in sorted(counts) if counts[index]}

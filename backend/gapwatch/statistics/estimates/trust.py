@@ -1,4 +1,4 @@
-"""How far a simulator's ranking of policies can be trusted, and what believing it costs."""
+"""How far a simulator's ranking of policies can be trusted, and what trusting it costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONVENTION = (
 )
 FEWEST_POLICIES = 4
 LARGEST_CHANGE = 0.10
-# Verdict: real points that a misranking may cost, and the correlation that must be out of reach to deny trust.
+# Verdict: real points that a misranking may cost, and the correlation that must be ruled out to deny trust.
 TOLERABLE_MMRV = 0.10
 WEAK_PEARSON = 0.5
 DRAWS = 2000

@@ -1,4 +1,4 @@
-"""What a drop's interval says in one word, and how many more real episodes would make it say something."""
+"""A drop's interval in one word, and how many more real episodes would settle it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def verdict(
 ) -> Verdict:
     """One word for a drop.
 
-    Rule, first that holds: large, at least `smallest_that_matters` is lost with 95 % confidence (low ≥ it);
+    Rule, the first that holds: large, at least `smallest_that_matters` is lost with 95 % confidence (low ≥ it);
     small, some loss for certain (low > 0); none, less than that for certain (high < it); else too few episodes.
-    The word rests on the interval alone, never on the estimate, and a loss that is certain is said even where it
+    The word depends on the interval alone, never on the estimate, and a certain loss is reported even where it
     does not matter. Assumes a 95 % interval in the unit of `smallest_that_matters`, for a rate a fraction.
     Source: the legend of the fleet page. Smallest n: none; without an interval it is too few episodes.
     """
@@ -76,7 +76,7 @@ def episodes_needed(
 
     def settled(at: Callable[[float], Limits], n: float) -> bool:
         loss, none = rate, rate
-        # Each step puts the rate where the interval found at the last one would just touch; three are plenty.
+        # Each step moves the rate to where the interval of the last one would just touch; three are plenty.
         for _ in range(3):
             loss, none = loss + at(loss).low, none + at(none).high - smallest_that_matters
         deviation = sqrt(rate * (1 - rate) / n)
@@ -106,9 +106,9 @@ def _normal(x: float, deviation: float) -> float:
 
 
 def _more(sim: Side, real: Side, enough: Callable[[Callable[[float], Limits], float], bool]) -> EpisodesNeeded:
-    """The smallest number of further real episodes at which `enough` holds, by doubling and halving.
+    """The smallest number of further real episodes at which `enough` holds, by doubling and bisection.
 
-    `enough` is given the drop as a function of the real rate, and the effective number of episodes behind it.
+    `enough` gets the drop as a function of the real rate, and the effective number of episodes behind it.
     """
     fixed, design_effect = side_limits(sim, real), 1.0
     if real.clustered and real.sessions is not None:
