@@ -262,9 +262,9 @@ def _edges(a: float) -> tuple[NDArray[np.float64], int]:
 def _indices(x: NDArray[np.float64], a: float) -> NDArray[np.int64]:
     """Estimate the bin with a logarithm; the table of edges decides."""
     edges, first = _edges(a)
-    bin_index = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
-    bin_index = bin_index - (x <= edges[bin_index - 1])
-    return bin_index + (x > edges[bin_index]) + first
+    index = np.ceil(np.log(x) / log((1 + a) / (1 - a))).astype(np.int64) - first
+    index = index - (x <= edges[index - 1])
+    return index + (x > edges[index]) + first
 
 
 def _values(indices: Sequence[int], a: float) -> NDArray[np.float64]:
