@@ -1,4 +1,4 @@
-"""CartPole balanced by a plain controller: as the simulator has it, and as a real cart might be.
+"""CartPole balanced by a plain controller: in simulation, and on what could be a real cart.
 
     python examples/cartpole.py --url http://127.0.0.1:8000 --key gw_…
 
@@ -39,7 +39,7 @@ class Cart:
 
 
 NOMINAL = Cart()
-# A row an attempt: the same machine on good and on bad days.
+# The same machine on good days and bad days.
 WORKSHOP = (
     Cart(pole_kg=0.15, delay_steps=2, noise=0.02),
     Cart(pole_kg=0.15, delay_steps=3, noise=0.05),
@@ -70,7 +70,7 @@ def kept_upright(ended: Ended) -> bool:
 
 
 def attempt(env: RecordEpisodes, cart: Cart, seed: int) -> None:
-    """One episode. Delay and noise lie between the machine and its controller, as they do in a workshop."""
+    """Run one episode, with delay and noise between the machine and its controller, as in a workshop."""
     chance = np.random.default_rng(seed)
     state, _ = env.reset(seed=seed)
     episode = env.episode
