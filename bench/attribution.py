@@ -18,7 +18,7 @@ from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
 from gapwatch.demo.gaps import GAPS
 
 SIZES = (30, 100, 300)
-# What is known of a failure: labels by people, the phase and the signals, or the signals alone.
+# What is known about a failure: labels by people, the phase and the signals, or the signals alone.
 # (labels in sim, labels in real, phases)
 MODES = {
     "labels": (True, True, True),

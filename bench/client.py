@@ -1,9 +1,9 @@
-"""What the client costs a control loop, and how fast it empties its spool: each beside the least it could be.
+"""What the client costs a control loop, and how fast it empties its spool, each next to its floor.
 
     python -m bench.client [--rounds N] [--json FILE]
 
 The floor of ending an episode is one write of the same bytes to a file; the floor of sending is the same records in
-bodies packed beforehand, posted over one kept connection by a loop that does nothing else.
+prepared bodies, posted over one persistent connection by a loop that does nothing else.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def observe(report: Report, spool: Path) -> None:
-    """Each call timed by itself, with the cost of timing in it; five streams in turn, as a loop has them."""
+    """Time each call, including the cost of timing; five streams in turn, as in a loop."""
     with Gapwatch(NOWHERE, "gw_bench", spool / "observe", task="t", policy="p@1", deployment="d") as gw:
         episode = gw.episode()
         names = [f"stream_{number}" for number in range(5)]
@@ -80,7 +80,7 @@ def observe(report: Report, spool: Path) -> None:
 
 
 def end_episodes(report: Report, spool: Path, when: str, url: str, key: str, *, arrive: bool = True) -> None:
-    """A loop at 200 Hz that ends an episode of 1 KB at every turn, with threads that sync and send meanwhile."""
+    """Run a loop at 200 Hz that ends an episode of 1 KB every time, while threads sync and send."""
     records = make_records(ENDED)
     with Gapwatch(url, key, spool / when, linger_s=0.05) as gw:
 
@@ -111,7 +111,7 @@ def write_lines(report: Report, spool: Path) -> None:
 
 
 def send(report: Report, spool: Path, service: Service) -> None:
-    """A spool that filled while the server was away, emptied; and the floor, in turn with it."""
+    """Empty a spool that filled while the server was down, alternating with the floor."""
     records = make_records(SENT)
     with forgetting() as url:
         note = "stores nothing: the client's own share"
@@ -162,7 +162,7 @@ def post_prepared(service: Service, records: list[dict]) -> float:
 
 
 def timed(call: Callable[[int], object], count: int, pause_s: float = 0.0) -> list[float]:
-    """Seconds of each call. A pause lets the other threads run, as a loop that waits for its next turn does."""
+    """Seconds of each call. A pause lets the other threads run, as in a loop that waits for its next turn."""
     clock = time.perf_counter
     took = []
     for number in range(count):

@@ -1,8 +1,8 @@
-"""How soon a fall of success is found at equal false alarms: our detectors beside river's, and a repeated z-test.
+"""How soon a drop in success is found at equal false alarms: our detectors, river's, and a repeated z-test.
 
-Each detector's sensitivity is set so that the same share of unchanged series alarms; then the same falls are shown to
-all of them. River's detectors and the z-test promise nothing about how often anybody looks, so their settings were
-found by trying, on series that the comparison does not use; ours come from their promise.
+Each detector's sensitivity is set so that the same share of unchanged series alarms; then all see the same drops.
+River's detectors and the z-test make no promise about repeated looks, so their settings were found by trial, on
+series that the comparison does not use; ours follow from their promise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def hddm_w(values: Sequence[float], confidence: float) -> int | None:
 
 
 def repeated_z(values: Sequence[float], z: float) -> int | None:
-    """The last hundred against the first five hundred, after every episode: what people write first."""
+    """The last hundred against the first five hundred, after every episode: the obvious first attempt."""
     k = sum(values[:LEARN])
     p = k / LEARN
     for at in range(LEARN + 100, len(values)):
@@ -76,7 +76,7 @@ def repeated_z(values: Sequence[float], z: float) -> int | None:
 class Contestant:
     name: str
     find: Find
-    # From deaf to alert.
+    # From least to most sensitive.
     settings: tuple[float, ...]
 
 
@@ -113,7 +113,7 @@ def false_alarms(detector: Contestant, setting: float, null: list[list[float]]) 
 
 
 def tune(detector: Contestant, null: list[list[float]], wanted: float) -> float:
-    """The most alert setting whose share of false alarms is at most the wanted one, by halving."""
+    """The most sensitive setting whose share of false alarms is at most the wanted one, by bisection."""
     low, high = 0, len(detector.settings) - 1
     while low < high:
         middle = (low + high + 1) // 2

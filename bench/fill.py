@@ -17,7 +17,7 @@ FROM (SELECT n, interval '365 days' * (n::float8 / {count} - 1) AS age
       FROM generate_series({first}, {last}) n) AS spread
 JOIN pattern ON place = n % {patterns} ORDER BY n
 """)
-# Every other column is that of the row that is repeated.
+# Every other column is copied from the repeated row.
 OWN = {
     "id": sql.SQL("uuidv7(age)::text"),
     "started_at": sql.SQL("now() + age"),

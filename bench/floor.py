@@ -25,7 +25,7 @@ MADE_BY_DATABASE = ("seq", "received_at")
 
 
 def columns_of(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
-    """Names and types of the columns that a sender of COPY fills."""
+    """Names and types of the columns that COPY fills."""
     columns = connection.execute(
         "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
         " WHERE attrelid = 'episodes'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
@@ -34,7 +34,7 @@ def columns_of(connection: psycopg.Connection[Any]) -> list[tuple[str, str]]:
 
 
 def write_rows(url: str, project_id: int, path: Path) -> Path:
-    """The stored rows of a project, in order of id: in batches of COPY bytes, and as Python values."""
+    """The stored rows of a project, ordered by id: in batches of COPY bytes, and as Python values."""
     with psycopg.connect(url, autocommit=True) as connection:
         columns = columns_of(connection)
         names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
@@ -64,7 +64,7 @@ def _read_rows(path: Path) -> tuple[list[tuple[str, str]], list[bytes], list[lis
 def copy_rows(url: str, path: Path, *, adapted: bool, part: int = 0, parts: int = 1, begin: float = 0.0) -> Sent:
     """One connection. `adapted`: psycopg's write_row, as its users call it; else the bytes as they are.
 
-    One of several parts waits for the others until `begin`.
+    With several parts, each waits until `begin`.
     """
     columns, packed, rows = _read_rows(path)
     statement = sql.SQL("COPY episodes ({}) FROM STDIN (FORMAT binary)").format(

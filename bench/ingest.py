@@ -1,4 +1,4 @@
-"""Writing, measured: our service through HTTP against COPY, an ordinary service and MLflow, in one run.
+"""Measures writing: our service over HTTP against COPY, an ordinary service and MLflow, in one run.
 
 `python -m bench.ingest [--quick] [--stored N] [--json FILE]`; bench/README.md says what each figure is.
 """
@@ -64,7 +64,7 @@ def measure(report: Report, size: Size, stored: int, *, with_mlflow: bool) -> No
 
 
 def judge(report: Report, stored: int) -> None:
-    """The targets; a ratio is taken within a round, where both sides met the same noise."""
+    """Check the targets; a ratio is taken within a round, where both sides had the same noise."""
     ratio, value = report.judge_ratio, report.judge_value
     ratio("batches, 1 web process / COPY, 1 connection", writing.BATCHES, writing.FLOOR, 0.6, 0.8)
     ratio("batches, 2 web processes / COPY, 2 connections", writing.BATCHES_2, writing.FLOOR_2, 0.42, 0.5)

@@ -1,5 +1,5 @@
-"""From accepted to in the numbers: one episode of each batch belongs to a deployment of its own, and the moment
-is noted when that deployment first appears among the counts."""
+"""The lag from accepted to counted: one episode of each batch belongs to its own deployment, and we record when
+that deployment first appears in the counts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Lag:
 def measure_lag(
     service: Service, sender: Executor, directory: Path, *, seconds: float, episodes_per_second: int
 ) -> Lag:
-    """The look itself takes time, so a figure is too high by up to LOOK_EVERY_S, never too low."""
+    """We look only every LOOK_EVERY_S, so a figure is too high by up to that, never too low."""
     count = round(seconds * episodes_per_second / BATCH)
     bodies = []
     for number in range(PATTERNS):
@@ -65,6 +65,6 @@ def measure_lag(
     sent, acknowledged = sending.result()
     if len(seen_at) < count:
         raise Wrong(f"{count - len(seen_at)} of {count} batches were never seen in the numbers")
-    # The numbers may have it before the answer has travelled back: that is no delay.
+    # It may be counted before the answer has arrived: that is no delay.
     lags = [max(0.0, seen_at[(MARKER % i).decode()] - at) for i, at in enumerate(acknowledged)]
     return Lag(lags, sent)

@@ -1,4 +1,4 @@
-"""Pages, measured: how long the server takes for fleet and deployment while the table grows a hundredfold, for a fleet
+"""Measures pages: how long the server takes for fleet and deployment while the table grows a hundredfold, for a fleet
 of a thousand deployments, in how many queries, and when Chromium has drawn the first chart.
 
 `python -m bench.pages [--stored 100000 10000000] [--fleet 1000] [--json FILE]`; bench/README.md says what each is.
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def begin(words: str | None, levels: tuple[int, ...], name: str) -> tuple[argparse.Namespace, Report]:
-    """What the command line says, and a report that says how busy the machine is."""
+    """Parse the command line, and begin a report that says how busy the machine is."""
     parser = argparse.ArgumentParser(description=words)
     parser.add_argument("--stored", type=int, nargs="+", metavar="N", default=levels)
     parser.add_argument("--fleet", type=int, metavar="N", default=1000, help="deployments of the large fleet")
@@ -74,7 +74,7 @@ def begin(words: str | None, levels: tuple[int, ...], name: str) -> tuple[argpar
     options = parser.parse_args()
     options.stored = sorted(options.stored)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # The application that counts its queries in this process need not tell of every request.
+    # Do not log the requests of the application that counts queries in this process.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     report = Report()
     report.remark(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
@@ -147,7 +147,7 @@ def signed_in(service: Service, project: str) -> Iterator[httpx.Client]:
 
 
 def get(browser: httpx.Client, address: str) -> float:
-    """From asking until the whole page is there, in milliseconds."""
+    """Milliseconds from the request until the whole page has arrived."""
     began = time.perf_counter()
     answer = browser.get(address, headers={"Accept": "text/html"})
     took = 1000 * (time.perf_counter() - began)
@@ -157,14 +157,14 @@ def get(browser: httpx.Client, address: str) -> float:
 
 
 def add_times(report: Report, what: str, times: list[float]) -> None:
-    # The first of each kind is not counted: code and caches become warm.
+    # Skip the first of each kind, to warm up code and caches.
     warm = times[len(times) // 10 :]
     report.add(f"{what}, median", quantile(warm, 0.5), "ms")
     report.add(f"{what}, p95", quantile(warm, 0.95), "ms")
 
 
 def count_queries(service: Service, browser: httpx.Client, report: Report, page: str, address: str) -> None:
-    """By the same application in this process, the second time: what cells are called is remembered by then."""
+    """Count queries of the same application in this process, on the second request, when cell names are cached."""
     sent: list[str] = []
     execute = psycopg.Cursor.execute
 
@@ -200,7 +200,7 @@ def application_of(service: Service) -> Any:
 
 
 def draw(browser: httpx.Client, report: Report, level: int) -> None:
-    """Until the first figure of a deployment stands: with nothing kept by the browser, and the next time."""
+    """Time until the first figure of a deployment is drawn: with an empty browser cache, and the next time."""
     chromium = shutil.which("chromium")
     if chromium is None:
         report.remark("Chromium is not installed: no time to the first chart.")

@@ -1,5 +1,5 @@
-"""Reading, measured: drop, ledger, slices and trend over HTTP while the table grows a hundredfold, beside the same
-question put to the stored episodes in SQL and in pandas.
+"""Measures reading: drop, ledger, slices and trend over HTTP while the table grows a hundredfold, compared with the
+same question asked of the stored episodes in SQL and in pandas.
 
 `python -m bench.query [--stored 100000 1000000 10000000] [--json FILE]`; bench/README.md says what each figure is.
 """
@@ -38,7 +38,7 @@ REQUESTS = 80
 RAW_ROUNDS = 3
 # Beyond this pandas needs gigabytes.
 MOST_FOR_PANDAS = 1_000_000
-# Four policies at one place each: a deployment holds an eighth of what is stored, its baseline as much.
+# Four policies in one deployment each: a deployment holds an eighth of the episodes, its baseline as many.
 DEPLOYMENTS = 4
 QUESTIONS = ("drop", "ledger", "slices", "trend")
 DUE = """
@@ -73,7 +73,7 @@ def measure(service: Service, report: Report, levels: list[int]) -> None:
 
 
 def filled(service: Service, report: Report, levels: list[int]) -> Iterator[int]:
-    """Each number of episodes, once so many are stored and folded."""
+    """Measure at each number of episodes, once that many are stored and folded."""
     send_patterns(service)
     stored = 0
     for level in levels:
@@ -135,7 +135,7 @@ def deployment(number: int) -> str:
 
 
 def send_patterns(service: Service) -> None:
-    """The episodes that filling multiplies: as many of sim as of real, in four deployments."""
+    """The episodes that filling multiplies: as many sim as real, in four deployments."""
     chance = random.Random(3)
     made = []
     for number, record in enumerate(records.make_records(PATTERNS)):
@@ -169,7 +169,7 @@ def reading_key(service: Service) -> str:
 
 
 def fold_new(service: Service, seq: int) -> float:
-    """Fold what filling added with the worker's own code, in one process; episodes a second."""
+    """Fold what filling added with the worker's own code, in one process. Return episodes per second."""
     with service.folding_paused():
         fresh = service.value("SELECT count(*) FROM episodes WHERE seq > %s", seq)
         with service.connect() as connection:
@@ -181,7 +181,7 @@ def fold_new(service: Service, seq: int) -> float:
         seconds = time.monotonic() - began
         database.close()
         with service.connect() as connection:
-            # Reading is measured, not the rules going through a year of episodes beside it.
+            # Measure reading, not rules going through a year of episodes at the same time.
             connection.execute("TRUNCATE watch_due")
     with service.connect() as connection:
         connection.execute("VACUUM ANALYZE")
@@ -196,7 +196,7 @@ def check_folded(service: Service) -> None:
 
 
 def ask(service: Service, key: str, question: str, number: int) -> float:
-    """One request; windows of several kinds in turn, as people ask for them."""
+    """One request per call, with the windows that people ask for, in turn."""
     now = datetime.now(UTC)
     since = [None, "30d", "90d", (now - timedelta(days=200, hours=5)).isoformat()][number % 4]
     parameters = {} if since is None else {"since": since}

@@ -1,6 +1,6 @@
-"""The questions of `bench.query` put to the stored episodes themselves: one SQL statement each, and pandas.
+"""The questions of `bench.query` asked of the stored episodes themselves: one SQL statement each, and pandas.
 
-Each brings what the service's answer is computed from, no more; intervals, weights and verdicts would still have to be
+Each returns only what the service's answer is computed from; intervals, weights and verdicts would still have to be
 computed from it.
 """
 
@@ -16,7 +16,7 @@ SIDES = """
 FROM episodes e WHERE e.project_id = %(project_id)s AND e.policy_id = %(policy_id)s AND e.task_id = %(task_id)s
 AND (e.deployment_id = %(deployment_id)s OR e.domain = 'sim') AND e.outcome IN ('success', 'failure')
 """
-# By session, because the interval needs them, and by contract, because a difference is said first.
+# By session, because the interval needs them, and by contract, because a difference is reported first.
 DROP = f"""
 SELECT e.domain, e.session, e.contract_id, count(*), count(*) FILTER (WHERE e.outcome = 'success')
 {SIDES} GROUP BY 1, 2, 3

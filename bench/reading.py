@@ -1,4 +1,4 @@
-"""Reading and pages, measured on one table: `bench.query` and `bench.pages` without filling ten million twice.
+"""Measures reading and pages on one table: `bench.query` and `bench.pages` without filling ten million twice.
 
 `python -m bench.reading [--stored 100000 1000000 10000000] [--fleet 1000] [--json FILE]`
 """

@@ -23,7 +23,7 @@ POLICIES = [("bin-pick", "1.4.0"), ("bin-pick", "1.5.0"), ("kitting", "0.9.2"), 
 TASKS = ["pick-mug", "pick-pouch", "place-tote", "insert-peg", "fold-box", "open-drawer"]
 SITES = ["berlin", "lyon", "osaka", "austin"]
 DEPLOYMENTS = [f"{site}-line-{line}" for site in SITES for line in range(1, 7)]
-# What differs from attempt to attempt, and what belongs to the place.
+# What differs from attempt to attempt, and what belongs to the deployment.
 LIGHTING = ["bright", "dim", "mixed", "backlit"]
 OBJECTS = ["mug", "glass", "pouch", "carton", "bottle", "bag"]
 BACKGROUNDS = ["plain", "cluttered", "moving"]
@@ -110,7 +110,7 @@ def renew(encoded: bytes, number: int) -> bytes:
 
 
 def ids_of(path: Path, number: int) -> tuple[str, str]:
-    """Between which two texts the ids of renewed bodies lie."""
+    """The two bounds between which the ids of renewed bodies lie."""
     _, body = read_bodies(path)[0]
     start = body.index(b'"id":"') + len(b'"id":"')
     high = f"{int(body[start : start + 8], 16) + number:08x}"
@@ -126,7 +126,7 @@ def batches(items: Sequence[Any], size: int = BATCH) -> list[Sequence[Any]]:
 
 
 def write_bodies(path: Path, bodies: Iterable[tuple[int, bytes]]) -> Path:
-    """Encoded bodies with their number of records, for a process of its own to send."""
+    """Encoded bodies with their number of records, for another process to send."""
     path.write_bytes(pickle.dumps(list(bodies)))
     return path
 

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass
 class Figure:
-    """Something measured, once a round."""
+    """Something measured once per round."""
 
     name: str
     unit: str
@@ -28,7 +28,7 @@ class Figure:
 
 @dataclass
 class Verdict:
-    """A ratio or a figure against what it should be."""
+    """A ratio or a figure against its target."""
 
     name: str
     value: float
@@ -67,7 +67,7 @@ class Report:
     def judge_ratio(self, name: str, ours: str, theirs: str, target: float, moonshot: float | None = None) -> None:
         """The median over rounds of the ratio within a round. Nothing to judge when one was not measured."""
         if ours in self.figures and theirs in self.figures:
-            # A peer that gave up may have left a round without its other half.
+            # A peer that gave up may have left a round without its counterpart.
             pairs = zip(self.figures[ours].rounds, self.figures[theirs].rounds, strict=False)
             self._judge(name, [value / peer_value for value, peer_value in pairs], "×", target, moonshot)
 

@@ -1,6 +1,6 @@
-"""What sends: processes of their own that spend as little as possible on a request.
+"""The senders: separate processes that spend as little as possible on a request.
 
-Bodies are encoded beforehand and connections are kept open. Just enough HTTP to know that an answer is whole.
+Bodies are encoded beforehand and connections are kept open. Just enough HTTP to know that an answer is complete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Target:
-    """Where to send to. `web` are the processes behind the address, to share connections out evenly."""
+    """Where to send. `web` lists the processes behind the address, to distribute connections evenly."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Target:
 
 @dataclass
 class Sent:
-    """What one sender did. Times are of the machine's monotonic clock, the same in every process."""
+    """What one sender did. Times are from the machine's monotonic clock, the same in every process."""
 
     accepted: int
     started: float
@@ -53,7 +53,7 @@ class Sent:
     answers: dict[int, int] = field(default_factory=dict)
     waited_s: list[float] = field(default_factory=list)
     cpu_s: float = 0.0
-    """Processor time of the sender itself: to see that it is not what is measured."""
+    """CPU time of the sender itself, to check that it is not the bottleneck."""
 
     @property
     def rate(self) -> float:
@@ -64,7 +64,7 @@ class Sent:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """The value that this share of the times does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
@@ -94,7 +94,7 @@ class Line:
 
 
 def _whole(answer: bytes) -> tuple[int, bytes] | None:
-    """Status and body, once all of it is there."""
+    """Status and body, once the answer is complete."""
     head, separator, body = answer.partition(b"\r\n\r\n")
     length = _LENGTH.search(head) if separator else None
     if length is None or len(body) < int(length[1]):
@@ -103,9 +103,9 @@ def _whole(answer: bytes) -> tuple[int, bytes] | None:
 
 
 def open_lines(target: Target, count: int) -> list[Line]:
-    """`count` connections, as many to one web process as to another.
+    """`count` connections, equally many to each web process.
 
-    Processes that share a listening socket take connections as it happens. A fleet's thousands even out;
+    Processes that share a listening socket accept connections at random. A fleet's thousands even out;
     a handful would not.
     """
     share = count // max(1, len(target.web))
@@ -137,7 +137,7 @@ def _owner(line: Line, web: tuple[int, ...]) -> int | None:
 
 
 def send_batches(target: Target, bodies: Path, *, connections: int, number: int = 0, packed: bool = False) -> Sent:
-    """Everything, as fast as the server takes it, over a few connections."""
+    """Send everything as fast as the server accepts it, over a few connections."""
     extra = "Content-Encoding: gzip\r\n" if packed else ""
     requests = [target.request(body, extra) for _, body in read_bodies(bodies, number, packed)]
     lines = open_lines(target, connections)
@@ -178,9 +178,9 @@ def send_batches(target: Target, bodies: Path, *, connections: int, number: int 
 def send_paced(
     target: Target, bodies: Path, *, count: int, per_second: float, connections: int, marker: bytes
 ) -> tuple[Sent, list[float]]:
-    """`count` bodies at a fixed pace; also returns the wall-clock time of each acknowledgement.
+    """Send `count` bodies at a fixed rate; also return the wall-clock time of each acknowledgement.
 
-    The bodies go round with new ids each time, and body n has its number in place of the marker's zeros.
+    The bodies repeat with new ids each time, and body n has its number in place of the marker's zeros.
     """
     patterns = [body for _, body in read_bodies(bodies)]
     lines = open_lines(target, connections)
@@ -215,7 +215,7 @@ def send_paced(
 
 
 def send_singles(target: Target, bodies: Path, *, connections: int, seconds: float) -> Sent:
-    """One record a request, each connection sending its next when the last was answered."""
+    """Send one record per request; each connection sends its next when the last was answered."""
     import uvloop
 
     requests = [target.request(body) for _, body in read_bodies(bodies)]

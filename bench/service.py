@@ -1,4 +1,4 @@
-"""A `gapwatch serve` of the benchmark's own: started, emptied, checked and stopped."""
+"""The benchmark's own `gapwatch serve`: started, emptied, checked and stopped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROJECT = "bench"
 
 
 class Wrong(Exception):
-    """A figure would not be worth printing: something acknowledged was not stored once."""
+    """The figures would be worthless: something acknowledged was not stored exactly once."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Service:
         return self.running["database_url"]
 
     def children(self, words: str) -> list[psutil.Process]:
-        """Processes of one part, `web` or `worker`, with those they started."""
+        """Processes of one part, `web` or `worker`, and their children."""
         return [
             process
             for child in psutil.Process(self.process.pid).children()
@@ -71,7 +71,7 @@ class Service:
             return value
 
     def empty(self) -> None:
-        """No episodes, no work, no numbers; names stay registered. What others left dirty is written out."""
+        """Remove episodes, work and numbers; names stay registered. Dirty pages are written out."""
         with self.connect() as connection:
             connection.execute("SET lock_timeout = '20s'")
             rows = connection.execute(
@@ -96,7 +96,7 @@ class Service:
 
     @contextlib.contextmanager
     def folding_paused(self) -> Iterator[None]:
-        """Workers stand still, so that what is measured is accepting alone. None is stopped holding a lock."""
+        """Suspend the workers, so that only accepting is measured. None is suspended while holding a lock."""
         workers: list[psutil.Process] = []
         try:
             while True:
@@ -128,7 +128,7 @@ class Service:
             time.sleep(0.1)
 
     def wait_until_watched(self, within_s: float = 300) -> None:
-        """Until the rules have seen everything too: what earlier rounds left would be measured with the next."""
+        """Wait until the rules have seen everything too, so that no work carries over to the next round."""
         deadline = time.monotonic() + within_s
         while self.value("SELECT count(*) FROM watch_due"):
             if time.monotonic() > deadline:
@@ -164,10 +164,10 @@ class Service:
 
 @contextlib.contextmanager
 def serving(data_dir: Path, **settings: str) -> Iterator[Service]:
-    """The whole product on parts of its own, until the end of the block."""
+    """Run the whole product with its own parts until the end of the block."""
     data_dir.mkdir(parents=True, exist_ok=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GAPWATCH_")}
-    # One sender stands for a fleet here, so its key may send more than one robot's.
+    # One sender stands for a fleet here, so its key may send more than a single robot's.
     environment |= {"GAPWATCH_INGEST_RATE": "10000000"} | settings
     command = [sys.executable, "-m", "gapwatch"]
     with data_dir.with_name(f"{data_dir.name}.log").open("ab") as log:
@@ -220,7 +220,7 @@ def _wait_until_answering(service: Service, within_s: float = 60) -> None:
 
 @contextlib.contextmanager
 def scratch_directory(parent: Path) -> Iterator[Path]:
-    """A directory on the same disk as the checkout (a temporary one may be memory, where fsync is free)."""
+    """A directory on the same disk as the checkout (a temporary one may be in memory, where fsync is free)."""
     parent.mkdir(parents=True, exist_ok=True)
     directory = parent / f"run-{os.getpid()}"
     directory.mkdir()
@@ -236,7 +236,7 @@ def scratch_directory(parent: Path) -> Iterator[Path]:
 
 
 class Watch:
-    """Memory and processor time of some processes while a block runs."""
+    """Memory and CPU time of some processes while a block runs."""
 
     def __init__(self, processes: list[psutil.Process], every_s: float = 0.05) -> None:
         self._processes = processes

@@ -1,4 +1,4 @@
-"""A server that unpacks, counts and forgets: what the client could send if storing cost nothing."""
+"""A server that unpacks, counts and discards: how fast the client could send if storing cost nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Forgetful(BaseHTTPRequestHandler):
 
 @contextmanager
 def forgetting() -> Iterator[str]:
-    """Its address, while it runs in a process of its own."""
+    """Run it in a separate process and yield its address."""
     process = subprocess.Popen([sys.executable, "-m", "bench.sink"], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The measurements of `bench.ingest`: what is compared is measured in turn, round by round, on an empty table."""
+"""The measurements of `bench.ingest`: the contestants alternate, round by round, on an empty table."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ PACKED_2 = "COPY of packed rows, 2 connections"
 BATCHES_2 = "batches of 500, 2 web processes"
 
 CONNECTIONS = 4
-# How much later the ids sent to the full table are than those in it, in steps of 65 s.
+# How much later ids sent to the full table are than those in it, in steps of 65 s.
 NEWER = 1000
 LAG_RATE = 5000
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything; bounded in count and in time."""
+    """The size of a run; bounded in count and in time."""
 
     records: int
     rounds: int
@@ -92,7 +92,7 @@ class Run:
             sender.shutdown(cancel_futures=True)
 
     def prepare(self, service: Service) -> None:
-        """Everything once: names become known, the code is warm, and the stored rows become the floor's."""
+        """Send everything once: to register names, warm up the code, and store the rows that the floor uses."""
         with service.folding_paused():
             for _ in range(2):
                 service.empty()
@@ -162,7 +162,7 @@ class Run:
         self.report.add("answer at that rate, p95", measured.sent.waited_ms(0.95), "ms")
 
     def measure_stored(self, service: Service, data_dir: Path, stored: int) -> None:
-        """A second service beside the first, full; batches go to one and to the other in turn."""
+        """Start a second, full service beside the first; batches go to each in turn."""
         with serving(data_dir) as full, full.folding_paused(), service.folding_paused():
             for _ in range(2):
                 full.empty()
@@ -188,7 +188,7 @@ class Run:
             self.report.remark(f"MLflow is left out: {reason}")
 
     def _beside_mlflow(self, service: Service, environment: Path) -> None:
-        """Ours with everything running, MLflow with ours standing still: in turn, on one Postgres."""
+        """Measure ours with everything running, and MLflow with ours suspended: in turn, on one Postgres."""
         seconds, directory = self.size.mlflow_s, self.directory / "mlflow"
         with mlflow_server.mlflow_serving(environment, service.database_url, directory) as server:
             note = f"version {server.version}"
@@ -225,7 +225,7 @@ class Run:
             yield number
 
     def _whole_service(self, service: Service, singles: int | None = None) -> Sent:
-        """Accepting while workers fold, as it is in use; batches, or single records over so many connections."""
+        """Measure accepting while workers fold, as in use; batches, or single records over several connections."""
         service.empty()
         with Watch(service.children("web")) as watch:
             sent = self._single(service.target("/episodes"), singles) if singles else self._send(service)
@@ -263,7 +263,7 @@ class Run:
         return copied
 
     def _copy_twice(self, service: Service, *, adapted: bool) -> Sent:
-        """Two connections in two processes, each with half of the rows, starting together."""
+        """COPY over two connections in two processes, each with half of the rows, starting together."""
         service.empty()
         parts = len(self._senders)
         begin = time.monotonic() + 1
@@ -286,7 +286,7 @@ class Run:
         return Sent(rows, min(each.started for each in copied), max(each.ended for each in copied))
 
     def _fold(self, service: Service, sent: Sent) -> float:
-        """Episodes a second that one worker's code adds to the numbers, the true workers standing still."""
+        """Episodes per second that one worker's code folds, with the real workers suspended."""
         database = Database(service.database_url, pool_size=1)
         with database.transaction():  # a worker has been connected for long
             collect_seldom()

@@ -1,1 +1,1 @@
-"""What the same record costs elsewhere."""
+"""What the same record costs in other systems."""

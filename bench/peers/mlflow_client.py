@@ -1,8 +1,8 @@
 """Logs episodes with MLflow the way its users do. Runs in MLflow's own virtual environment, imports nothing of ours.
 
-`runs`: a run an episode, conditions and ids as parameters, signals as metrics: five calls of its API, as below.
-`metrics`: one run a process, the signals of many episodes in batches of 1,000 metrics, the most that one call
-takes. That is the fastest way in, and it keeps neither conditions nor ids.
+`runs`: one run per episode, conditions and ids as parameters, signals as metrics: five calls of its API, as below.
+`metrics`: one run per process, the signals of many episodes in batches of 1,000 metrics, the most that one call
+accepts. That is the fastest way in, and it keeps neither conditions nor ids.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def main() -> None:
     mlflow.set_tracking_uri(options.url)
     mlflow.set_experiment(f"bench-{options.mode}")
     episodes = json.loads(options.episodes.read_text())
-    # Forked after the import, which takes seconds of processor time.
+    # Forked after the import, which takes seconds of CPU time.
     context = multiprocessing.get_context("fork")
     start, counts = context.Barrier(options.processes), context.Queue()
     processes = [

@@ -1,4 +1,4 @@
-"""MLflow's tracking server on the same Postgres, in a virtual environment that the benchmark makes for it.
+"""MLflow's tracking server on the same Postgres, in a virtual environment that the benchmark creates.
 
 Started as its documentation says, `mlflow server --backend-store-uri postgresql://…`, with its default number of
 processes. A run is a richer object than an episode row (an experiment, tags, artifacts, a life cycle, a user
@@ -25,7 +25,7 @@ import psycopg
 
 INSTALL_WITHIN_S = 600
 START_WITHIN_S = 120
-# Loopback only: nothing is told to anyone.
+# Loopback only, and no telemetry.
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "GIT_PYTHON_REFRESH": "quiet"}
 
 
@@ -80,7 +80,7 @@ class MlflowServer:
 
 
 def install(environment: Path) -> None:
-    """Once; later runs find it. Never a dependency of ours."""
+    """Create it once; later runs reuse it. It is never a dependency of ours."""
     stamp = environment / "installed"
     if stamp.exists():
         return
@@ -100,7 +100,7 @@ def install(environment: Path) -> None:
 
 @contextlib.contextmanager
 def mlflow_serving(environment: Path, database_url: str, directory: Path) -> Iterator[MlflowServer]:
-    """A server with a database of its own beside ours, until the end of the block."""
+    """Run a server with its own database beside ours, until the end of the block."""
     directory.mkdir()
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("DROP DATABASE IF EXISTS mlflow WITH (FORCE)")
@@ -115,7 +115,7 @@ def mlflow_serving(environment: Path, database_url: str, directory: Path) -> Ite
                 *(_bin(environment) / "mlflow", "server", "--host", "127.0.0.1", "--port", str(port)),
                 *("--artifacts-destination", directory / "artifacts"),
             ],
-            # The address of the database holds its password, so it is not an argument that others can see.
+            # The database URL contains the password, so it is not passed as an argument that others can see.
             env=os.environ | QUIET | {"MLFLOW_BACKEND_STORE_URI": own_url.replace("://", "+psycopg2://", 1)},
             cwd=directory,
             stdout=log,
@@ -141,7 +141,7 @@ def _wait_until_answering(server: MlflowServer, process: subprocess.Popen[bytes]
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """The server and its workers: the group that was made for them."""
+    """The server and its workers: their process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

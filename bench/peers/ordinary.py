@@ -1,6 +1,6 @@
-"""The service one writes first: FastAPI, a pydantic model as the parameter, an ORM object, a commit a request.
+"""The service one would write first: FastAPI, a pydantic model as the parameter, an ORM object, a commit per request.
 
-It stores every field of the record in a column of its own on the same Postgres, maps as JSONB, with the same key
+It stores every field of the record in its own column on the same Postgres, maps as JSONB, with the same key
 and the same two indexes. It does less than ours: no keys are checked, a repeated id is an error, nothing is
 registered and nothing is counted afterwards. Run by uvicorn with uvloop and httptools, one process.
 """
