@@ -1,6 +1,6 @@
-"""How soon a drop in success is found at equal false alarms: our detectors, river's, and a repeated z-test.
+"""How soon a fall in success is found at equal false alarms: our detectors, river's, and a repeated z-test.
 
-Each detector's sensitivity is set so that the same share of unchanged series alarms; then all see the same drops.
+Each detector's sensitivity is set so that the same share of unchanged series alarms; then all see the same falls.
 River's detectors and the z-test make no promise about repeated looks, so their settings were found by trial, on
 series that the comparison does not use; ours follow from their promise.
 """
@@ -156,9 +156,9 @@ def main() -> None:
             "false_alarms": false_alarms(detector, setting, check),
         }
         cells = ""
-        for points, dropped in falls.items():
+        for points, fallen in falls.items():
             delays = []
-            for values in dropped:
+            for values in fallen:
                 at = detector.find(values, setting)
                 # An alarm before the fall is a false one; the series says nothing of the delay.
                 if at is None or at >= LEARN:
