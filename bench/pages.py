@@ -228,7 +228,7 @@ def draw(browser: httpx.Client, report: Report, level: int) -> None:
 
 
 def send_fleet(service: Service, deployments: int) -> None:
-    """A project of its own: thirty days of real episodes of each deployment, and a baseline for each policy."""
+    """Fill a separate project: thirty days of real episodes of each deployment, and a baseline for each policy."""
     database = Database(service.database_url)
     secret = Settings(data_dir=service.data_dir).server_secret()
     key = make_key(database, secret, project=FLEET, scope="ingest", name="bench")

@@ -86,7 +86,7 @@ def make_celery(settings: Settings) -> Celery:
 
 
 class Nudger:
-    """Sends "look at the table" from a thread of its own, so that no request ever waits for Redis.
+    """Sends "look at the table" from its own thread, so that no request ever waits for Redis.
 
     Nudges within `pause_s` of each other become one message. When Redis does not answer, the thread backs
     off and the nudge is dropped: the sweep will find the row.

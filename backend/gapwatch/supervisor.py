@@ -1,6 +1,6 @@
 """`gapwatch serve`: one process that starts the parts, restarts what dies, and stops everything cleanly.
 
-Children run in sessions of their own, so Ctrl-C reaches only the supervisor, which then stops them in
+Children run in their own sessions, so Ctrl-C reaches only the supervisor, which then stops them in
 order: web (it drains), worker and beat together, then Redis, and Postgres last.
 """
 
@@ -32,7 +32,7 @@ from gapwatch.settings import Settings
 log = structlog.get_logger()
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
-# A part that lived this long was healthy: its next death starts the back-off anew.
+# A part that lived this long was healthy: its next death restarts the back-off.
 HEALTHY_AFTER_S = 5.0
 STOP_WITHIN_S = 35.0
 MOST_DEATHS_BEFORE_READY = 5
@@ -82,7 +82,7 @@ class SupervisedProcess:
         reader.add_done_callback(self.readers.discard)
 
     async def stop(self, within_s: float) -> None:
-        """Ask, wait, then kill what is left of the whole group (a worker has children of its own)."""
+        """Ask, wait, then kill what is left of the whole group (a worker has its own children)."""
         if self.process is None:
             return
         if self.is_alive:

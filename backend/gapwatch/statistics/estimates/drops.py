@@ -80,7 +80,7 @@ def rate_drop(sim: Side, real: Side) -> RateDrop:
     times the other: the smaller side's limits are `modified_wilson`, because the larger side smooths nothing then
     and, without any gap, 99.2 % in sim against 1 failure in 20 would look like a certain loss, in 10 % of cases.
     Assumes independent sides, and independent attempts (or sessions) within a side.
-    Smallest n: 1 a side; below that the value is None. The ratio is not defined without sim successes: None.
+    Smallest n: 1 per side; below that the value is None. The ratio is not defined without sim successes: None.
     """
     if not sim.n or not real.n:
         reason = f"no {'real' if sim.n else 'sim'} episodes"
@@ -168,7 +168,7 @@ def mean_drop(sim: MetricSums, real: MetricSums, worse: Literal["lower", "higher
 
     Formula: Δ ± t √(s_s²/n_s + s_r²/n_r) at Welch–Satterthwaite's degrees of freedom; Δ = sim − real where lower
     is worse, real − sim where higher is. Source: Welch 1947. Assumes independent episodes and means near normal:
-    with fewer than about 20 episodes of a very skewed metric the interval is too short. Smallest n: 2 a side.
+    with fewer than about 20 episodes of a very skewed metric the interval is too short. Smallest n: 2 per side.
     """
     if not sim.n or not real.n:
         return MeanDrop(None, None, None, "welch", sim.n, real.n, f"no {'real' if sim.n else 'sim'} episodes")
@@ -219,7 +219,7 @@ def duration_drop(sim: Samples, real: Samples, tau: float | None = None) -> Mean
     Formula: difference of the restricted means up to tau; Welch's interval on their variances times m/(m − 1) with
     m − 1 degrees, m the completions of a side; without cut-offs this is `mean_drop`. tau: the given one or the
     smaller of the longest durations, never past what both sides observed. Source: Royston & Parmar 2013.
-    Assumes what `restricted_mean` assumes. Smallest n: two completions a side.
+    Assumes what `restricted_mean` assumes. Smallest n: two completions per side.
     """
     method, sizes = "restricted mean, welch", (len(sim), len(real))
     if not sim or not real:

@@ -149,7 +149,7 @@ def clustered_rate(successes_by_session: Sequence[int], n_by_session: Sequence[i
     all perfect, and has no width when all are perfect. This one covered 91 % or more in each of 400 settings
     (5–20 sessions of 1–40 attempts, p 0.5–0.95, ICC 0–0.3) and 97 % on average; the tests repeat part of it.
     With every session perfect nothing is measured and ρ* is the 0.2 itself.
-    Smallest n: five sessions; below that, and with one attempt a session, plain Wilson, and the method says so.
+    Smallest n: five sessions; below that, and with one attempt per session, plain Wilson, and the method says so.
     """
     pairs = [(k, n) for k, n in zip(successes_by_session, n_by_session, strict=True) if n > 0]
     sessions, n, k = len(pairs), sum(n for _, n in pairs), sum(k for k, _ in pairs)
@@ -218,7 +218,7 @@ def ratio_score(top: int, n_top: int, bottom: int, n_bottom: int) -> Limits:
 
     Formula: all φ with (p₁ − φ p₂)² ≤ z² (p̃₁ q̃₁/n₁ + φ² p̃₂ q̃₂/n₂), p̃ the most likely rates of ratio φ
     (p̃₁ = φ p̃₂ solves a quadratic). Source: Koopman 1984, example 36/40 against 16/80. Assumes independent
-    attempts. Smallest n: 1 a side, and one success below the line.
+    attempts. Smallest n: 1 per side, and one success below the line.
     """
 
     def outside(log_phi: float) -> bool:

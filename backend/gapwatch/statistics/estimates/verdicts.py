@@ -65,7 +65,7 @@ def episodes_needed(
     starts at 0 (certain loss below p') and ends at the smallest that matters (none above p"). Sessions multiply N
     by today's design effect. Source: the sample size formula of Fleiss, Levin & Paik 2003, chapter 4, with
     Newcombe's limits for z·s; a test holds it against exact enumeration, within 20 %.
-    Assumes that rates, sim side and the sessions' likeness stay. Smallest n: one episode a side.
+    Assumes that rates, sim side and the sessions' likeness stay. Smallest n: one episode per side.
     """
     if not sim.n or not real.n:
         return EpisodesNeeded(None, "no rate to plan with yet")
@@ -89,7 +89,7 @@ def episodes_for_precision(sim: Side, real: Side, half_width: float) -> Episodes
     """More real episodes until half the width of the drop's interval is at most `half_width`.
 
     Formula: smallest N at which Newcombe's interval at the present rates is that short, less what is there; near
-    z² pq / (half_width² − z² p_s q_s / n_s). Source and assumptions as `episodes_needed`. Smallest n: one a side.
+    z² pq / (half_width² − z² p_s q_s / n_s). Source and assumptions as `episodes_needed`. Smallest n: one per side.
     """
     if not sim.n or not real.n:
         return EpisodesNeeded(None, "no rate to plan with yet")
