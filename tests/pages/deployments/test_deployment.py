@@ -92,6 +92,20 @@ def test_the_bars_of_the_ledger_add_up_and_open_their_episodes(engineer):
     assert behind.count(" data-row>") == contact["episodes"]["count"]
 
 
+def test_figures_of_a_report_offer_nothing_to_click(engineer):
+    """A file has no service to ask; what its figures show is the same."""
+    on_page = islands(engineer.get("/deployments/berlin-line-3").text)
+    answer = engineer.get("/deployments/berlin-line-3?format=report")
+    in_report = islands(answer.text)
+    assert in_report.keys() == on_page.keys()
+    written = json.dumps(in_report)
+    assert "Click" in json.dumps(on_page) and "Click" not in written
+    assert "/episodes" not in written and "href" not in written
+    for name, figure in in_report.items():
+        assert figure["layout"] == on_page[name]["layout"]
+        assert [trace.get("x") for trace in figure["data"]] == [trace.get("x") for trace in on_page[name]["data"]]
+
+
 def test_the_twin_is_what_the_api_answers(engineer, project):
     twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
     with project.client("read") as client:

@@ -25,12 +25,8 @@ from gapwatch.answers.trend import answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
 from gapwatch.pages.alerts import open_alerts
-from gapwatch.pages.deployments.figures import Figures, draw
-from gapwatch.pages.deployments.report import (
-    Report,
-    report_headers,
-    unlinked,
-)
+from gapwatch.pages.deployments.figures import draw
+from gapwatch.pages.deployments.report import Report, report_headers
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.deployments.view import Choices, DeploymentPage
 from gapwatch.pages.filtering import applied, read_filter
@@ -60,21 +56,17 @@ class DeploymentHandlers:
         self._assets = assets
 
     def show(self, visit: Visit) -> View | Response:
-        page, figures = self._look(visit)
+        page = self._look(visit)
         wanted = visit.request.query_params.get("format")
         if wanted == "csv":
             table = visit.request.query_params.get("table", "")
             return csv_answer(f"{page.slug}-{table}", deployment_table(page, table))
         status = 422 if page.problems else 200
         if wanted == "report":
-            return View(
-                "report.html",
-                page,
-                status,
-                unlinked(figures.drawn),
-                report_headers(page.slug),
-                Report(figures, self._assets),
-            )
+            figures = draw(page, links=None)
+            report = Report(figures, self._assets)
+            return View("report.html", page, status, figures.drawn, report_headers(page.slug), report)
+        figures = draw(page, visit.frame.links)
         return View("deployment.html", page, status, figures.drawn, about=figures)
 
     def record(self, visit: Visit) -> Response:
@@ -98,7 +90,7 @@ class DeploymentHandlers:
         )
         return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
 
-    def _look(self, visit: Visit) -> tuple[DeploymentPage, Figures]:
+    def _look(self, visit: Visit) -> DeploymentPage:
         asked = read_filter(visit.request, DropFilter)
         question = question_of(asked.filter, datetime.now(UTC))
         subject = deployment_subject(visit.transaction, visit.project_id, _slug(visit))
@@ -114,7 +106,7 @@ class DeploymentHandlers:
         # Shown from where the line begins: older events explain nothing that is seen.
         first = question.window.since or min((step.at for step in trend.steps), default=described.described_at)
         events = sides.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
-        page = DeploymentPage(
+        return DeploymentPage(
             slug=described.slug,
             policy=described.policy,
             version=described.version,
@@ -142,7 +134,6 @@ class DeploymentHandlers:
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             problems=asked.problems,
         )
-        return page, draw(page, visit.frame.links)
 
 
 def _slug(visit: Visit) -> str:

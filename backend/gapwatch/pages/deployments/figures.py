@@ -64,31 +64,34 @@ class EpisodeLinks:
         return self._links.to("episodes", **given)
 
 
-def draw(page: DeploymentPage, links: Links) -> Figures:
-    to = EpisodeLinks(page, links)
+def draw(page: DeploymentPage, links: Links | None) -> Figures:
+    """Without links for a report: a file has no service to ask for episodes."""
+    to = None if links is None else EpisodeLinks(page, links)
     drawn: dict[str, Any] = {}
     heights: dict[str, int] = {}
     if page.compared:
         parts = ledger.shown_parts(page.ledger.categories, page.ledger.unattributed)
-        drawn["ledger"] = ledger.ledger_figure(page.sim, page.real, parts, to.behind)
+        drawn["ledger"] = ledger.ledger_figure(page.sim, page.real, parts, to.behind if to else None)
         heights["ledger"] = ledger.height(len(parts))
     if any(step.n for step in page.trend.steps):
         marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
         drawn["trend"] = trend.trend_figure(
-            page.trend, trend_line(page.trend), marks, to.real(since=None, until=None)
+            page.trend, trend_line(page.trend), marks, to.real(since=None, until=None) if to else None
         )
         heights["trend"] = 320
     groups = grouped(page.slices.slices)
     if groups:
-        drawn["conditions"] = conditions.conditions_figure(groups, to.of_level)
+        drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None)
         heights["conditions"] = conditions.height(groups)
     shown = [one for one in page.signals.signals if one.seen == "both"][: signals.MOST_SHOWN]
     for number, one in enumerate(shown):
         drawn[f"signal-{number}"] = signals.signal_figure(one)
     table = failure_table(page.failures.groups)
     if table.categories:
-        drawn["failures"] = failures.failures_figure(table, page.real.n, page.sim.n, to.failed_in)
+        drawn["failures"] = failures.failures_figure(table, page.real.n, page.sim.n, to.failed_in if to else None)
         heights["failures"] = failures.height(table)
-    categories = [part.category for part in page.ledger.categories] + ["unattributed"]
-    episodes = {category: to.behind(category) for category in categories}
-    return Figures(drawn, heights, episodes | {"all": to.real()}, table, len(shown), groups)
+    episodes = {}
+    if to is not None:
+        categories = [part.category for part in page.ledger.categories] + ["unattributed"]
+        episodes = {category: to.behind(category) for category in categories} | {"all": to.real()}
+    return Figures(drawn, heights, episodes, table, len(shown), groups)

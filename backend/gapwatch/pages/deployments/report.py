@@ -5,15 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 from markupsafe import Markup
 
 from gapwatch.pages.deployments.figures import Figures
 from gapwatch.pages.static import PLOTLY, Assets
 
-_OFFER = re.compile(rb"<br>Click: \w+ episodes")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -39,17 +36,6 @@ class Report:
     @property
     def charts(self) -> Markup:
         return _script(self.assets.text("charts.js"))
-
-
-def unlinked(figures: dict[str, Any]) -> dict[str, Any]:
-    """Figures that do not offer to open a list of episodes: a file has no service to ask."""
-    found: dict[str, Any] = msgspec.json.decode(_OFFER.sub(b"", msgspec.json.encode(figures)))
-    for figure in found.values():
-        for trace in figure["data"]:
-            # The line's customdata is what its hover says; of all others it is links.
-            if trace.pop("meta", None) is None:
-                trace.pop("customdata", None)
-    return found
 
 
 def report_headers(slug: str) -> dict[str, str]:

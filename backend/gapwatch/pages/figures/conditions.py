@@ -36,8 +36,9 @@ def height(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> int:
 
 
 def conditions_figure(
-    groups: Sequence[tuple[str, list[SliceAnswer]]], href: Callable[[SliceAnswer], str | None]
+    groups: Sequence[tuple[str, list[SliceAnswer]]], href: Callable[[SliceAnswer], str | None] | None = None
 ) -> dict[str, Any]:
+    """`href` answers where the episodes of a level are listed, if they can be; without it no mark is a link."""
     ticks: list[float] = []
     names: list[str] = []
     sizes: list[str] = []
@@ -54,7 +55,7 @@ def conditions_figure(
             names.append(short(one.level or "missing", 18))
             sizes.append(_sizes(one))
         at += len(levels) + GROUP_GAP
-    hrefs = {(one.condition, one.level): href(one) for _, one in placed}
+    hrefs = {(one.condition, one.level): None if href is None else href(one) for _, one in placed}
     lowest = min((_interval(side)[0] for _, one in placed for side in (one.sim, one.real) if side.n), default=0.0)
     axis = {"range": [at - GROUP_GAP + 0.66, -0.7], "tickvals": ticks, "showgrid": False}
     return {
@@ -131,7 +132,7 @@ def _marks(
             for (_, one, side), (low, high), link in zip(rows, intervals, links, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": [{"href": link} for link in links],
+        **({"customdata": [{"href": link} for link in links]} if any(links) else {}),
         "type": "scatter",
     }  # fmt: skip
 

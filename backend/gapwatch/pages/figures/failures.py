@@ -76,10 +76,15 @@ def height(table: FailureTable) -> int:
     return FRAME_HEIGHT + ROW_HEIGHT * max(1, len(table.categories))
 
 
-def failures_figure(table: FailureTable, n_real: int, n_sim: int, href: Callable[[str], str]) -> dict[str, Any]:
-    """`href(phase)` answers where the real failures of a phase are listed."""
+def failures_figure(
+    table: FailureTable, n_real: int, n_sim: int, href: Callable[[str], str] | None = None
+) -> dict[str, Any]:
+    """`href(phase)` answers where the real failures of a phase are listed; without it the cells are no links."""
     rows, columns = range(len(table.categories)), range(len(table.phases))
     largest = max((value for row in table.real for value in row), default=1.0)
+    links = {}
+    if href is not None:
+        links["customdata"] = [[{"href": href(phase)} for phase in table.phases] for _ in rows]
     outlined = [(x, y) for y in rows for x in columns if _is_new(table, x, y)]
     return {
         "data": [
@@ -90,7 +95,7 @@ def failures_figure(table: FailureTable, n_real: int, n_sim: int, href: Callable
                 "y": list(rows),
                 "hovertext": [[_hover(table, x, y, n_real, n_sim) for x in columns] for y in rows],
                 "hovertemplate": "%{hovertext}<extra></extra>",
-                "customdata": [[{"href": href(table.phases[x])} for x in columns] for _ in rows],
+                **links,
                 "showscale": False,
                 "xgap": 3,
                 "ygap": 3,

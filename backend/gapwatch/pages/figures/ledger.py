@@ -27,9 +27,9 @@ def height(rows: int) -> int:
 
 
 def ledger_figure(
-    sim: SideValue, real: SideValue, parts: Sequence[CategoryPart], href: Callable[[str], str]
+    sim: SideValue, real: SideValue, parts: Sequence[CategoryPart], href: Callable[[str], str] | None = None
 ) -> dict[str, Any]:
-    """`href` answers where the episodes behind a category are listed."""
+    """`href` answers where the episodes behind a category are listed; without it the bars are no links."""
     assert sim.value is not None and real.value is not None  # noqa: S101 - there is a drop
     rows = range(1, len(parts) + 1)
     bases, at = [], 100 * sim.value
@@ -105,9 +105,11 @@ def _bars(
     bases: list[float],
     sim: SideValue,
     real: SideValue,
-    href: Callable[[str], str],
+    href: Callable[[str], str] | None,
 ) -> dict[str, Any]:
     hatched = [part.category == UNATTRIBUTED for part in parts]
+    offer = "" if href is None else "<br>Click: its episodes"
+    links = {} if href is None else {"customdata": [{"href": href(part.category)} for part in parts]}
     return {
         "type": "bar",
         "orientation": "h",
@@ -125,11 +127,11 @@ def _bars(
         "hovertext": [
             f"{bold(part.name)}<br>{signed(-part.contribution)} points{_bar_interval(part)}<br>"
             f"failure weight {count(round(part.real_weight, 1))} in {count(real.n)} real episodes, "
-            f"{count(round(part.sim_weight, 1))} in {count(sim.n)} sim<br>Click: its episodes"
+            f"{count(round(part.sim_weight, 1))} in {count(sim.n)} sim{offer}"
             for part in parts
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": [{"href": href(part.category)} for part in parts],
+        **links,
     }  # fmt: skip
 
 

@@ -37,11 +37,11 @@ def trend_figure(
     answer: TrendAnswer,
     runs: Sequence[Sequence[LinePoint]],
     marks: Sequence[Mark],
-    episodes: str,
+    episodes: str | None = None,
     changed_at: datetime | None = None,
 ) -> dict[str, Any]:
     """`runs` are the answer's line. `episodes` is where those of all time are listed; a point of the line opens
-    those of its days.
+    those of its days. Without it the line is no link.
 
     An alert knows itself when something changed; else the answer's change points are drawn.
     """
@@ -107,7 +107,7 @@ def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[
     return data
 
 
-def _run(run: Sequence[LinePoint], tier: str, episodes: str) -> list[dict[str, Any]]:
+def _run(run: Sequence[LinePoint], tier: str, episodes: str | None) -> list[dict[str, Any]]:
     """A point's customdata: its day, the interval, n, and from when to when its episodes are, in seconds.
 
     The texts are put together by Plotly: written out they were most of a page over a year.
@@ -131,13 +131,14 @@ def _run(run: Sequence[LinePoint], tier: str, episodes: str) -> list[dict[str, A
         "marker": {"size": 6, "color": "var(--real)"},
         "line": {"color": "var(--real)", "width": 2.25},
         "hovertemplate": f"<b>{what} %{{customdata[0]}}</b><br>%{{y:.1f}} % [%{{customdata[1]:.1f}}, "
-        "%{customdata[2]:.1f}]<br>n %{customdata[3]:,}<br>Click: these episodes<extra></extra>",
+        "%{customdata[2]:.1f}]<br>n %{customdata[3]:,}" + ("" if episodes is None else "<br>Click: these episodes")
+        + "<extra></extra>",
         "customdata": [
             [word(p.at), round(100 * p.interval[0], 2), round(100 * p.interval[1], 2), p.n,
              int((p.at - span).timestamp()), int(end(p.at).timestamp())]
             for p in run
         ],
-        "meta": {"episodes": episodes},
+        **({} if episodes is None else {"meta": {"episodes": episodes}}),
         "type": "scatter",
     }  # fmt: skip
     return [band, line]
