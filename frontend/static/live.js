@@ -1,9 +1,25 @@
 // Keeps an open page up to date: asks for the project's version every few seconds, and when it moved fetches the page
 // anew and morphs its main part. Asks only while somebody looks.
-import { morph } from "./morph.js";
+import { Idiomorph } from "./vendor/idiomorph/idiomorph.esm.js";
 
 export const EVERY_MS = 2500;
 const STALE_AFTER_MS = 15000;
+// What the reader or Plotly changes, and the server knows nothing of.
+const KEPT = { DETAILS: ["open"], INPUT: ["value", "checked"] };
+const KEPT_BY_FIGURES = ["class", "data-state"];
+const MORPHING = {
+  ignoreActive: true,
+  callbacks: {
+    beforeNodeMorphed: (old, fresh) => !old.isEqualNode(fresh) && !old.matches?.("textarea, select, [data-keep]"),
+    beforeAttributeUpdated: (name, element) => !isKept(name, element),
+    beforeNodeRemoved: (node) => !node.parentElement?.closest("[data-chart]"), // a figure's inside is Plotly's
+  },
+};
+
+/** Whether an attribute stays as it is in the open page. */
+export function isKept(name, { nodeName, dataset }) {
+  return ("chart" in dataset ? KEPT_BY_FIGURES : (KEPT[nodeName] ?? [])).includes(name);
+}
 
 /** How long to wait: longer after failures, and never so short that a slow page keeps the server busy. */
 export function pause(failures, lastFetchMs) {
@@ -31,7 +47,9 @@ async function start() {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const id of ["main", "nav"]) morph(document.getElementById(id), fresh.getElementById(id));
+    // Touches only what differs: scroll, focus, open details, typed text and drawn figures stay as they are.
+    for (const id of ["main", "nav"])
+      Idiomorph.morph(document.getElementById(id), fresh.getElementById(id), MORPHING);
     fetchMs = performance.now() - began;
     document.dispatchEvent(new CustomEvent("gapwatch:refresh"));
     return fresh.body.dataset.liveVersion;

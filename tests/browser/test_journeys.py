@@ -138,6 +138,9 @@ def test_an_open_page_follows_new_data_and_keeps_what_the_reader_did(open_tab, p
     page.goto("/deployments/berlin-line-3")
     page.wait_for_selector("[data-chart=fig-ledger][data-state=drawn]")
     page.click("#d-ledger summary")
+    page.click("#d-record summary")
+    page.fill("#d-record input[name=title]", "lamp hood")
+    page.select_option("#d-record select[name=kind]", "calibration")
     page.evaluate("window.scrollTo(0, 700)")
     page.focus("#d-trend summary")
     page.evaluate("window.scrollTo(0, 700)")
@@ -151,6 +154,8 @@ def test_an_open_page_follows_new_data_and_keeps_what_the_reader_did(open_tab, p
     assert page.evaluate("document.getElementById('d-ledger').open")
     assert abs(page.evaluate("window.scrollY") - 700) < 50
     assert page.evaluate("document.activeElement.closest('details').id") == "d-trend"
+    assert page.input_value("#d-record input[name=title]") == "lamp hood"
+    assert page.input_value("#d-record select[name=kind]") == "calibration"
     assert page.evaluate("document.querySelector('[data-chart=fig-ledger]').marked") == "the same element"
     assert page.locator("[data-chart=fig-ledger][data-state=drawn] .main-svg").count() > 0
 

@@ -37,7 +37,11 @@ class _File:
 
 class Assets:
     def __init__(self, directory: Path) -> None:
-        own = {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.suffix in MEDIA_TYPES}
+        own = {
+            path.relative_to(directory).as_posix(): path.read_bytes()
+            for path in sorted(directory.rglob("*"))
+            if path.suffix in MEDIA_TYPES
+        }
         version = _hash(b"".join(name.encode() + body for name, body in own.items()))
         self._files = {name: _file(name, body, version) for name, body in own.items()}
         plotly = plotly_script()
@@ -51,7 +55,7 @@ class Assets:
         return self._files[name].body.decode()
 
     def route(self) -> Route:
-        return Route("/static/{version}/{name}", self._serve, methods=["GET"])
+        return Route("/static/{version}/{name:path}", self._serve, methods=["GET"])
 
     async def _serve(self, request: Request) -> Response:
         file = self._files.get(request.path_params["name"])
