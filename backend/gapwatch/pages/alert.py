@@ -18,6 +18,8 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences import alert as sentences
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.alerting import (
     alert_actions,
     alert_list,
@@ -56,6 +58,14 @@ class AlertPage:
     trend: TrendAnswer | None
     deployment_href: str
     silences: dict[str, int]
+
+    @property
+    def headline(self) -> Sentence:
+        return sentences.headline(self.alert, self.changed_at, self.sentence)
+
+    @property
+    def evidence(self) -> list[sentences.Fact]:
+        return sentences.evidence(self.alert)
 
 
 class AlertHandlers:

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences.inbox import inbox
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.alerting import alert_list
 from gapwatch.store.read import fleet
 from gapwatch.watching.notification import Reason, phrase
@@ -55,6 +57,10 @@ class AlertsPage:
     applied: list[Applied]
     problems: list[str]
     older: str | None
+
+    @property
+    def headline(self) -> Sentence:
+        return inbox(len(self.entries), self.counts, filtered=bool(self.given), more=self.older is not None)
 
 
 def show_alerts(visit: Visit) -> View:

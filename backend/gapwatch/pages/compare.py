@@ -19,6 +19,8 @@ from gapwatch.filters import Name, StatisticsFilter
 from gapwatch.pages.figures.sides import height, sides_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences import compare as sentences
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.read import directory, fleet
 
 NEEDS = drop.NEEDS | trend.NEEDS
@@ -49,6 +51,10 @@ class ComparePage:
     applied: list[Applied]
     problems: list[str]
     most: int
+
+    @property
+    def headline(self) -> Sentence:
+        return sentences.headline(self.subjects)
 
 
 def show_compare(visit: Visit) -> View:

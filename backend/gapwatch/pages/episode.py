@@ -22,6 +22,8 @@ from gapwatch.filters import EpisodeFilter
 from gapwatch.pages.episodes import ListFilter, failed_in_words
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences import episode as sentences
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.words import count
 from gapwatch.record import LONGEST_NOTE
 from gapwatch.store.read import episodes, related_episodes
@@ -61,6 +63,10 @@ class EpisodePage:
     here: str
     next: str | None
     back: str
+
+    @property
+    def headline(self) -> Sentence:
+        return sentences.headline(self.record.get("failure", {}).get("note"), self.alike)
 
 
 class EpisodeHandlers:

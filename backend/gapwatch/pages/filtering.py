@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from gapwatch.pages.links import Links
+from gapwatch.pages.words import MONTHS
 
 Model = TypeVar("Model", bound=BaseModel)
 
 # Parameters of an address that say how to show, not what.
 NOT_A_FILTER = {"project", "format", "table", "after", "page"}
+
+
+WINDOWS = {
+    "24h": "last 24 hours",
+    "7d": "last 7 days",
+    "30d": "last 30 days",
+    "90d": "last 90 days",
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,14 @@ def applied(links: Links, path: tuple[str, ...], given: dict[str, list[str]]) ->
             rest = {key: [one for one in kept if (key, one) != (name, value)] for key, kept in given.items()}
             chips.append(Applied(name, value, links.to(*path, **rest)))
     return chips
+
+
+def window_choices(changes: Sequence[date], given: Sequence[str]) -> list[tuple[str, str]]:
+    """The usual windows, from each change on, and what the address asks for beyond them: value and label."""
+    known = dict(WINDOWS)
+    for day in changes:
+        known[f"{day.isoformat()}T00:00:00Z"] = f"since the change on {day.day} {MONTHS[day.month - 1]}"
+    return [*known.items(), *((value, f"since {value}") for value in given if value not in known)]
 
 
 def _as_fields(model: type[BaseModel], given: dict[str, list[str]]) -> dict[str, object]:

@@ -17,6 +17,8 @@ from gapwatch.filters import StatisticsFilter, TimeText
 from gapwatch.pages.alerts import SEVERITIES, AlertEntry, open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences import fleet as sentences
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.sparklines import Spark, sparkline
 from gapwatch.store.read import directory, fleet
 from gapwatch.taxonomy import Taxonomy
@@ -71,6 +73,22 @@ class FleetPage:
     page: int
     earlier: str | None
     later: str | None
+
+    def fire(self, open_alerts: int, alerts_href: str) -> Sentence:
+        worst = self.worst
+        if worst is None:
+            said = sentences.worst_of(None, None, "")
+        else:
+            said = sentences.worst_of(worst.row, worst.lead, worst.href)
+        return sentences.fire(self.urgent, open_alerts, alerts_href, said)
+
+    @property
+    def title(self) -> str:
+        return sentences.list_title(self.matching, self.sort, self.page, self.pages)
+
+    @property
+    def drops(self) -> str:
+        return sentences.verdict_counts(self.verdicts)
 
 
 class FleetHandlers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 from weakref import proxy
@@ -10,13 +11,40 @@ import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
+from gapwatch.pages.figures.trend import glyph
+from gapwatch.pages.filtering import WINDOWS
+from gapwatch.pages.first_episode import sending_command
 from gapwatch.pages.links import Links
+from gapwatch.pages.sentences import captions
+from gapwatch.pages.sentences.deployment import baseline_words, robots_words
+from gapwatch.pages.sentences.episode import failed_how
+from gapwatch.pages.sentences.rule import limits, matched
+from gapwatch.pages.sentences.stage import STAGES
+from gapwatch.pages.sentences.trust import correlation
 from gapwatch.pages.static import Assets
 from gapwatch.pages.words import FILTERS
 from gapwatch.settings import ROOT
 from gapwatch.taxonomy import CATEGORIES
 
 FRONTEND = ROOT / "frontend"
+SENTENCES: dict[str, Callable[..., Any]] = {
+    "baseline_words": baseline_words,
+    "conditions_caption": captions.conditions_caption,
+    "correlation": correlation,
+    "exposure_summary": captions.exposure_summary,
+    "failed_how": failed_how,
+    "failures_finding": captions.failures_finding,
+    "glyph": glyph,
+    "fields_differ": captions.fields_differ,
+    "ledger_caption": captions.ledger_caption,
+    "limits": limits,
+    "line_key": captions.line_key,
+    "matched": matched,
+    "real_higher": captions.real_higher,
+    "robots_words": robots_words,
+    "sending_command": sending_command,
+    "worst_conditions": captions.worst_conditions,
+}
 
 
 def make_environment(assets: Assets) -> Environment:
@@ -27,10 +55,12 @@ def make_environment(assets: Assets) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    environment.filters |= FILTERS | SENTENCES
     environment.globals |= {
         "asset": assets.url,
         "categories": CATEGORIES,
+        "stages": STAGES,
+        "windows": WINDOWS,
         # Pages before the gate have none.
         "frame": None,
         "url": Links(None).to,

@@ -12,6 +12,8 @@ from gapwatch.filters import DropFilter, Name, TrustFilter
 from gapwatch.pages.figures.trust import trust_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences import trust as sentences
+from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.read import directory
 
 MOST_VERSIONS = 6
@@ -41,6 +43,11 @@ class TrustPage:
     given: dict[str, list[str]]
     applied: list[Applied]
     problems: list[str]
+
+    @property
+    def headline(self) -> Sentence:
+        assert self.answer is not None  # noqa: S101 - asked for where there is an answer
+        return sentences.headline(self.answer, self.carries)
 
 
 def show_trust(visit: Visit) -> View:

@@ -50,6 +50,17 @@ def percent_interval(bounds: Sequence[float]) -> str:
     return f"[{percent(low)}, {percent(high)}]"
 
 
+def signed_interval(bounds: Sequence[float]) -> str:
+    low, high = bounds
+    return f"[{signed(low)}, {signed(high)}]"
+
+
+def turned(bounds: Sequence[float]) -> str:
+    """The interval of a loss as that of a change: [5.0, 12.0] lost is [−12.0, −5.0]."""
+    low, high = bounds
+    return signed_interval((-high, -low))
+
+
 def number(value: float) -> str:
     """A measured value, as many digits as tell something: 0.019, 34.6, 12 300, 4.2 × 10¹⁷."""
     if not math.isfinite(value):
@@ -159,6 +170,8 @@ FILTERS = {
     "signed": signed,
     "point_interval": point_interval,
     "percent_interval": percent_interval,
+    "signed_interval": signed_interval,
+    "turned": turned,
     "number": number,
     "level": level,
     "when": when,

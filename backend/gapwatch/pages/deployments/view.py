@@ -7,16 +7,23 @@ from datetime import datetime
 
 from gapwatch.answers.contract import ContractAnswer
 from gapwatch.answers.drop import DropAnswer, SideValue
-from gapwatch.answers.failures import FailuresAnswer
+from gapwatch.answers.failures import FailureGroup, FailuresAnswer
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.onset import OnsetAnswer
-from gapwatch.answers.signals import SignalsAnswer
+from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
 from gapwatch.answers.slices import SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alerts import AlertEntry
-from gapwatch.pages.filtering import Applied
+from gapwatch.pages.exposures import Exposure, exposures
+from gapwatch.pages.filtering import Applied, window_choices
+from gapwatch.pages.sentences import captions
+from gapwatch.pages.sentences import deployment as sentences
+from gapwatch.pages.sentences.sentence import Sentence
+from gapwatch.pages.sentences.stage import Check, Rung, checks, ladder
 from gapwatch.store.read.directory import DatedEvent
+
+MOST_FAILURES = 8
 
 
 @dataclass(frozen=True)
@@ -63,3 +70,61 @@ class DeploymentPage:
     @property
     def compared(self) -> bool:
         return self.ledger.drop is not None
+
+    @property
+    def headline(self) -> Sentence:
+        return sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset)
+
+    @property
+    def how_much(self) -> sentences.ShortAnswer:
+        return sentences.how_much(self.drop)
+
+    @property
+    def why(self) -> sentences.ShortAnswer:
+        return sentences.why(self.drop, self.lead, self.ledger.drop, len(self.failures.groups))
+
+    @property
+    def getting_worse(self) -> sentences.ShortAnswer:
+        return sentences.getting_worse(self.onset)
+
+    @property
+    def who_knows(self) -> sentences.ShortAnswer:
+        return sentences.who_knows(self.alerts)
+
+    @property
+    def ladder(self) -> list[Rung]:
+        return ladder(self.stage)
+
+    @property
+    def checks(self) -> list[Check]:
+        return checks(self.real, self.drop, self.contract.verdict)
+
+    @property
+    def ledger_finding(self) -> str:
+        return captions.ledger_finding(self.ledger, self.lead)
+
+    @property
+    def not_counted(self) -> Sentence:
+        return captions.not_counted(self.real, self.drop, self.onset.verdict)
+
+    @property
+    def signals_note(self) -> str:
+        return captions.signals_note(self.sim.n, self.real.n, sampled=self.signals.sampled)
+
+    def shown_signals(self, most: int) -> list[SignalAnswer]:
+        return [one for one in self.signals.signals if one.seen == "both"][:most]
+
+    @property
+    def first_failures(self) -> list[FailureGroup]:
+        """What only real fails by, then what both do."""
+        groups = self.failures.groups
+        ordered = [group for seen in ("real only", "both") for group in groups if group.seen == seen]
+        return ordered[:MOST_FAILURES]
+
+    @property
+    def exposures(self) -> list[Exposure]:
+        return exposures(self.ledger, captions.off_support(self.slices.slices))
+
+    @property
+    def windows(self) -> list[tuple[str, str]]:
+        return window_choices([point.day for point in self.trend.change_points], self.given.get("since", []))

@@ -24,6 +24,11 @@ GLYPHS = {
 }
 
 
+def glyph(kind: str) -> str:
+    """The sign of an event in the list below the figure, as it is drawn."""
+    return GLYPHS.get(kind, GLYPHS["other"])[0]
+
+
 @dataclass(frozen=True)
 class Mark:
     """An event under the line, explained in the list below by its number."""

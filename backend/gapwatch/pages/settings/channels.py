@@ -67,6 +67,14 @@ class ChannelEntry:
     waiting: list[str]
     is_told: bool
 
+    @property
+    def where(self) -> str:
+        """Its configuration but for the secrets."""
+        return "; ".join(
+            f"{name} {', '.join(value) if isinstance(value, list | tuple) else value}"
+            for name, value in self.config.items()
+        )
+
 
 @dataclass(frozen=True)
 class ChannelsPage:

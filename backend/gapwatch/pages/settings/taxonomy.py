@@ -8,6 +8,8 @@ from typing import Any
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.sentences.sentence import Sentence
+from gapwatch.pages.sentences.taxonomy import headline
 from gapwatch.store.people import project_options
 from gapwatch.store.read import vocabulary
 from gapwatch.taxonomy import CATEGORIES, KINDS, Kind, Taxonomy
@@ -39,6 +41,10 @@ class TaxonomyPage:
     kinds: list[KindEntry]
     unmapped: int
     problem: str
+
+    @property
+    def headline(self) -> Sentence:
+        return headline(self.unmapped)
 
 
 def show_taxonomy(visit: Visit) -> View:

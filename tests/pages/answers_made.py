@@ -1,0 +1,132 @@
+"""Answers made by hand, for tests of what pages say about them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from gapwatch.answers.answer import Span
+from gapwatch.answers.drop import DropAnswer, DropValue, SideValue
+from gapwatch.answers.ledger import CategoryPart, EpisodesBehind, LedgerAnswer, Part
+from gapwatch.answers.onset import OnsetAnswer
+from gapwatch.answers.slices import SliceAnswer, SliceSide
+from gapwatch.pages.alerts import AlertEntry
+
+SUBJECT: dict[str, Any] = {
+    "deployment": "berlin-line-3",
+    "policy": "bin-pick",
+    "version": "1.4.0",
+    "task": "pick-mug",
+    "window": Span(None, None),
+    "baseline": None,
+    "n_sim": 400,
+    "n_real": 1200,
+    "method": "by hand",
+}
+
+
+def a_side(successes: int, n: int, interval: tuple[float, float] | None = None, **more: Any) -> SideValue:
+    value = successes / n if n else None
+    return SideValue(
+        **{"n": n, "value": value, "interval": interval, "aborted": 0, "abandoned": 0} | more, successes=successes
+    )
+
+
+SIM = a_side(380, 400, (0.924, 0.967))
+REAL = a_side(840, 1200, (0.673, 0.725))
+NOBODY = a_side(0, 0)
+
+
+def a_drop(
+    value: float | None, verdict: str, interval: tuple[float, float] | None = None, **more: Any
+) -> DropAnswer:
+    fields = {
+        "metric": "success",
+        "sim": SIM,
+        "real": REAL,
+        "drop": DropValue(value, interval, None),
+        "paired": None,
+        "verdict": verdict,
+        "smallest_that_matters": 0.05,
+        "episodes_needed": None,
+        "episodes_needed_reason": None,
+        "better": "higher",
+        "direction": "default",
+    }
+    return DropAnswer(**SUBJECT | fields | more)
+
+
+LARGE = a_drop(0.25, "large", (0.21, 0.28))
+
+
+def an_onset(verdict: str = "at_deploy", **more: Any) -> OnsetAnswer:
+    fields = {
+        "verdict": verdict,
+        "sentence": "It was lost from the first day on.",
+        "change": None,
+        "change_day": None,
+        "plausible": None,
+        "risen_day": None,
+        "where": (),
+        "versions": (),
+        "gains": {},
+        "step_days": 1,
+    }
+    return OnsetAnswer(**SUBJECT | fields | more)
+
+
+STEP = an_onset("step_change", change=0.12, change_day=date(2026, 11, 2))
+
+
+def a_part(
+    name: str, contribution: float, interval: tuple[float, float] | None = None, weight: float = 1.0
+) -> CategoryPart:
+    category = name.lower().replace(" ", "_")
+    return CategoryPart(category, name, True, contribution, interval, weight, 0.0, EpisodesBehind(7, 0, ()))
+
+
+CONTACT = a_part("Contact dynamics", 0.15, (0.1, 0.2))
+
+
+def a_ledger(**more: Any) -> LedgerAnswer:
+    fields = {
+        "drop": 0.25,
+        "categories": (CONTACT,),
+        "unattributed": None,
+        "off_support": Part(0.1, 0.1, (0.05, 0.15)),
+        "mix": Part(-0.05, -0.05, None),
+        "rate": Part(0.2, 0.2, (0.1, 0.3)),
+        "reverses": False,
+        "mantel_haenszel": None,
+        "strata": None,
+        "shapley": None,
+        "failures_read": {},
+        "suspects": (),
+        "split_method": None,
+    }
+    return LedgerAnswer(**SUBJECT | fields | more)
+
+
+def a_slice(condition: str, level: str, real: float | None, seen: str = "both") -> SliceAnswer:
+    side = SliceSide(100, 0 if real is None else round(100 * real), real)
+    return SliceAnswer(condition, level, side, side, seen, None, None, None, "none", None, None, False, (), None)
+
+
+def an_alert(deployment: str = "berlin-line-3", **more: Any) -> AlertEntry:
+    opened = datetime(2026, 11, 2, 9, tzinfo=UTC)
+    fields = {
+        "id": 7,
+        "headline": "success fell from 91 % to 70 %",
+        "rule": "success-drift",
+        "deployment": deployment,
+        "site": None,
+        "severity": "critical",
+        "state": "firing",
+        "since": opened,
+        "opened_at": opened,
+        "acknowledged_by": None,
+        "dry_run": False,
+        "incident": None,
+        "href": "/alerts/7",
+    }
+    return AlertEntry(**fields | more)
