@@ -42,6 +42,8 @@ check: .venv/installed-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/djlint frontend/templates --check
+	@$(BIN)/djlint frontend/templates --lint --quiet
 
 # Browser tests need it. Debian's package is installed where that is allowed; elsewhere the run says what it left out.
 chromium:

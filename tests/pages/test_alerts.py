@@ -28,7 +28,7 @@ def engineer(service, project):
 
 
 def first_alert(browser: Browser) -> str:
-    return re.search(r'<th scope="row"[^>]*><a href="(/alerts/\d+)"', browser.get("/alerts").text)[1]
+    return re.search(r'<th scope="row"[^>]*>\s*<a href="(/alerts/\d+)"', browser.get("/alerts").text)[1]
 
 
 def test_the_inbox_says_what_waits_and_every_page_counts_it(engineer):

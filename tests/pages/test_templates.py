@@ -9,6 +9,7 @@ from gapwatch.pages.static import Assets
 from gapwatch.pages.templates import FRONTEND, Pages, make_environment
 
 TEMPLATES = sorted(path.name for path in (FRONTEND / "templates").glob("*.html"))
+WIDEST = 120
 PAGES = [name for name in TEMPLATES if not name.startswith("_") and name != "base.html"]
 
 
@@ -20,6 +21,12 @@ def environment():
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_template_compiles(environment, name):
     environment.get_template(name)
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_every_line_of_a_template_can_be_read_without_scrolling(name):
+    lines = (FRONTEND / "templates" / name).read_text().splitlines()
+    assert [f"{name}:{number}" for number, line in enumerate(lines, start=1) if len(line) > WIDEST] == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -36,6 +43,14 @@ def test_no_template_turns_escaping_off_or_runs_inline_script(name):
         opening = tag.split(">")[0]
         assert 'src="{{ asset(' in opening or 'type="application/json"' in opening, opening
     assert " onclick=" not in text and " onload=" not in text
+
+
+def test_indentation_stays_in_the_template(environment):
+    """What an expression says keeps its spaces."""
+    template = environment.from_string(
+        "<ul>\n  {% for one in all %}\n    <li>{{ one }}</li>\n  {% endfor %}\n</ul>"
+    )
+    assert template.render(all=["a", "  b\n  c"]) == "<ul>\n<li>a</li>\n<li>  b\n  c</li>\n</ul>"
 
 
 def test_own_scripts_stay_small():

@@ -9,6 +9,13 @@ from gapwatch.pages.sentences import captions
 BARE = a_part("Visual", 0.0, weight=0.0)
 
 
+def test_the_waterfall_is_told_to_those_who_do_not_see_it():
+    assert captions.waterfall(a_side(95, 100), a_side(7, 10)) == (
+        "Waterfall from simulation success 95.0 per cent to real success 70.0 per cent by gap category; "
+        "the table below has every number"
+    )
+
+
 def test_the_ledger_says_what_leads_and_what_has_no_evidence():
     left = a_ledger(unattributed=a_part("Unattributed", 0.04))
     assert captions.ledger_finding(left, CONTACT) == (

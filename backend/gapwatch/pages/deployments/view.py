@@ -104,6 +104,10 @@ class DeploymentPage:
         return captions.ledger_finding(self.ledger, self.lead)
 
     @property
+    def waterfall(self) -> str:
+        return captions.waterfall(self.sim, self.real)
+
+    @property
     def not_counted(self) -> Sentence:
         return captions.not_counted(self.real, self.drop, self.onset.verdict)
 

@@ -15,6 +15,12 @@ from gapwatch.pages.words import count, percent, plural, point_interval, points
 MOST_WORST = 3
 
 
+def waterfall(sim: SideValue, real: SideValue) -> str:
+    """What the figure shows, for those who do not see it."""
+    ends = f"{percent(sim.value or 0.0)} per cent to real success {percent(real.value or 0.0)} per cent"
+    return f"Waterfall from simulation success {ends} by gap category; the table below has every number"
+
+
 def ledger_finding(ledger: LedgerAnswer, lead: CategoryPart | None) -> str:
     said = []
     if lead is not None and ledger.drop:
