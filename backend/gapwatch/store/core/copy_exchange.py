@@ -15,7 +15,11 @@ from psycopg.generators import copy_to, execute, fetch_many
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Wait
 
-from gapwatch.store.write import copy_format as pg
+from gapwatch.store.core.array_text import array_text
+
+# What stands before and after the rows of a binary COPY.
+HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TRAILER = b"\xff\xff"
 
 # libpq grows its buffer by what it is given at a time.
 _AT_A_TIME = 128 * 1024
@@ -42,7 +46,7 @@ async def known_episodes(
     connection: AsyncConnection, project_id: int, ids: Sequence[str]
 ) -> list[tuple[str, bytes, bool]]:
     """Id, content hash and whether it was deleted, of those ids that are taken."""
-    parameters = [pg.int4(project_id)[4:], pg.text_array(ids)[4:]]
+    parameters = [str(project_id).encode(), array_text(ids, "text").encode()]
     async with connection.lock:
         result = await connection.wait(_probe(connection.pgconn, parameters))
     return [
@@ -51,18 +55,15 @@ async def known_episodes(
     ]
 
 
-async def copy_and_run(connection: AsyncConnection, copy: str, rows: Sequence[bytes], then: str) -> None:
-    """COPY the rows and run the statements that follow, in one transaction of its own; committed on return."""
+async def copy_and_run(connection: AsyncConnection, copy: str, data: bytes, then: str) -> None:
+    """COPY the data and run the statements that follow, in one transaction of its own; committed on return."""
     async with connection.lock:
-        await connection.wait(_copy(connection.pgconn, f"{copy}; {then}".encode(), b"".join(rows)))
+        await connection.wait(_copy(connection.pgconn, f"{copy}; {then}".encode(), data))
 
 
 def quote_texts(connection: AsyncConnection, texts: Sequence[str]) -> str:
-    """An array of texts as a literal of SQL."""
-    listed = '","'.join(texts)
-    if listed.count('"') != 2 * (len(texts) - 1) or "\\" in listed:
-        listed = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return pq.Escaping(connection.pgconn).escape_literal(f'{{"{listed}"}}'.encode()).decode()
+    """Return an array of texts as a literal of SQL."""
+    return pq.Escaping(connection.pgconn).escape_literal(array_text(texts, "text").encode()).decode()
 
 
 def _prepare(pgconn: PGconn) -> PQGen[None]:
@@ -74,7 +75,6 @@ def _probe(pgconn: PGconn, parameters: Sequence[bytes]) -> PQGen[PGresult]:
     pgconn.send_query_prepared(
         _PROBE_NAME,
         parameters,
-        param_formats=[pq.Format.BINARY, pq.Format.BINARY],
         result_format=pq.Format.BINARY,
     )
     return _checked((yield from execute(pgconn)))

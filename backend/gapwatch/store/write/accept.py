@@ -18,30 +18,20 @@ from psycopg_pool import PoolTimeout
 from gapwatch.errors import DiskFull, ServiceUnavailable
 from gapwatch.store.core import copy_exchange
 from gapwatch.store.core.pool import Pool
-from gapwatch.store.write import copy_format as pg
 from gapwatch.store.write import corrections
-from gapwatch.store.write.arrivals import (
-    COLUMNS,
-    ROW_START,
-    Arrival,
-    with_revision,
-)
-from gapwatch.store.write.places import (
-    REFERENCES,
-    Place,
-    registry_row,
-)
-from gapwatch.store.write.registry import COLUMNS as REGISTRY_COLUMNS
+from gapwatch.store.write.new_episodes import COPY, REFERENCE_COLUMNS, EpisodeReferences, NewEpisode
 from gapwatch.store.write.registry import (
+    TABLES,
     UNIQUE,
     Description,
     Key,
-    Learned,
+    NewRegistrations,
     Numbers,
     Registry,
     Table,
     describe_deployments,
     register,
+    registry_row,
 )
 
 T = TypeVar("T")
@@ -59,12 +49,10 @@ RETRYABLE = (
 MOST_TRIES = 6
 ANSWER_WITHIN_S = 10.0
 
-_id = attrgetter("id")
-_project = attrgetter("place.project_id")
-COPY = f"COPY episodes ({', '.join(COLUMNS)}) FROM STDIN (FORMAT binary)"
-
-
 LEAVE_WORK = "INSERT INTO work (project_id, kind, episode_ids) VALUES ({project_id:d}, 'fold', {ids})"
+
+_id = attrgetter("id")
+_project_id = attrgetter("context.project_id")
 
 
 @dataclass(frozen=True)
@@ -79,15 +67,13 @@ class Rejection:
 
 
 @dataclass(frozen=True)
-class Change:
-    """What became of a correction."""
-
+class CorrectionResult:
     revision: int
     changed: bool
 
 
 class Acceptor:
-    """Stores arrivals; knows what this process has seen registered."""
+    """Stores episodes. Remembers what this process has seen registered."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -95,25 +81,25 @@ class Acceptor:
 
     async def store(
         self,
-        arrivals: Sequence[Arrival],
+        episodes: Sequence[NewEpisode],
         rejections: Sequence[Rejection] = (),
         *,
         all_or_nothing: bool = False,
     ) -> list[Status]:
-        """One durable transaction. Returns, in order, what became of each arrival.
+        """Store episodes and rejections in one durable transaction. Return the status of each episode, in order.
 
         With `all_or_nothing` a conflict leaves everything unstored, whatever the other statuses say.
         """
         return await self._run(
-            lambda connection: self._store_once(connection, arrivals, rejections, all_or_nothing)
+            lambda connection: self._store_once(connection, episodes, rejections, all_or_nothing)
         )
 
-    async def replace(self, arrival: Arrival, actor: str) -> Change | None:
-        """Correct a stored episode: a new revision, or no change when it says the same. None if absent."""
-        return await self._run(lambda connection: self._replace_once(connection, arrival, actor))
+    async def replace(self, episode: NewEpisode, actor: str) -> CorrectionResult | None:
+        """Store a correction as a new revision, unless it changes nothing. Return None if there is no such id."""
+        return await self._run(lambda connection: self._replace_once(connection, episode, actor))
 
     async def delete(self, project_id: int, episode_id: str, actor: str) -> bool:
-        """Whether there was one. Its id stays taken for ever: a late retry must not bring it back."""
+        """Return whether there was one. The id stays taken for ever: a late retry must not bring it back."""
 
         async def delete_once(connection: AsyncConnection) -> bool:
             async with connection.transaction():
@@ -128,7 +114,7 @@ class Acceptor:
         return await self._run(delete_once)
 
     async def _run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """One transaction on a connection of the pool, again when another got in its way."""
+        """Run one transaction on a connection of the pool, again when another one got in its way."""
         for attempt in range(1, MOST_TRIES + 1):
             try:
                 # A frozen server answers neither a query nor its statement_timeout.
@@ -157,191 +143,212 @@ class Acceptor:
     async def _store_once(
         self,
         connection: AsyncConnection,
-        arrivals: Sequence[Arrival],
+        episodes: Sequence[NewEpisode],
         rejections: Sequence[Rejection],
         all_or_nothing: bool,
     ) -> list[Status]:
-        # Outside of the transaction: what another sender stores after this look, the unique key refuses.
-        statuses, fresh = await _probe(connection, arrivals)
+        # Look up known ids outside the transaction. A concurrent insert is caught by the unique key.
+        statuses, unstored = await _find_unstored(connection, episodes)
         if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
             return statuses
-        if fresh and not rejections and self._is_known(fresh):
-            await _copy_known(connection, fresh)
-        elif fresh or rejections:
-            learned = Learned()
+        if unstored and not rejections and self._is_all_registered(unstored):
+            await _copy_registered(connection, unstored)
+        elif unstored or rejections:
+            registrations = NewRegistrations()
             async with connection.transaction():
-                if fresh:
-                    await self._insert(connection, fresh, learned)
-                    await _leave_work(connection, fresh)
+                if unstored:
+                    await self._insert(connection, unstored, registrations)
+                    await _leave_work(connection, unstored)
                 if rejections:
                     await _quarantine(connection, rejections)
-            self._registry.remember(learned)
+            self._registry.remember(registrations)
         return statuses
 
-    def _is_known(self, arrivals: list[Arrival]) -> bool:
-        """Whether all that these refer to is registered, and no deployment is described anew."""
+    def _is_all_registered(self, episodes: list[NewEpisode]) -> bool:
+        """Whether everything these refer to is registered, and no deployment changes its description."""
         find_deployment = self._registry.find_deployment
-        for arrival in arrivals:
-            place = arrival.place
-            if place.front is None and not self._settle(place):
+        for episode in episodes:
+            context = episode.context
+            if context.row_start is None and not self._settle(context):
                 return False
-            if place.slug is not None:
-                known = find_deployment(place.slug)
+            if context.deployment is not None:
+                known = find_deployment(context.deployment)
                 if known is None:
                     return False
-                if place.description is known.description or place.description == known.description:
+                if context.description is known.description or context.description == known.description:
                     continue
-                if arrival.started_at > known.described_at:
+                if episode.started_at > known.described_at:
                     return False
         return True
 
-    def _settle(self, place: Place) -> bool:
-        """A new place of known things needs nothing from the database."""
-        numbers = self._numbers(place, Learned())
-        deployment = place.slug and self._registry.find_deployment(place.slug)
-        if numbers is None or (place.slug and not deployment):
+    def _settle(self, context: EpisodeReferences) -> bool:
+        """Number a new combination of known names without asking the database; False if a name is unknown."""
+        numbers = self._numbers(context, NewRegistrations())
+        deployment = context.deployment and self._registry.find_deployment(context.deployment)
+        if numbers is None or (context.deployment and not deployment):
             return False
-        place.settle(numbers, deployment or None)
+        context.settle(numbers, deployment or None)
         return True
 
-    def _numbers(self, place: Place, learned: Learned) -> Numbers | None:
-        found = {entry[1:]: learned.ids.get(entry) or self._registry.find(entry) for entry in place.entries()}
-        if None in found.values():
+    def _numbers(self, context: EpisodeReferences, registrations: NewRegistrations) -> Numbers | None:
+        """Return the numbers of all references, or None if one is not registered."""
+        numbers = {
+            entry[1:]: registrations.ids.get(entry) or self._registry.find(entry) for entry in context.entries()
+        }
+        if None in numbers.values():
             return None
         return tuple(
-            None if key is None else found[table, key]
-            for (_, table), key in zip(REFERENCES, place.references, strict=True)
+            None if key is None else numbers[table, key]
+            for (_, table), key in zip(REFERENCE_COLUMNS, context.references, strict=True)
         )
 
-    async def _replace_once(self, connection: AsyncConnection, arrival: Arrival, actor: str) -> Change | None:
+    async def _replace_once(
+        self, connection: AsyncConnection, episode: NewEpisode, actor: str
+    ) -> CorrectionResult | None:
         async with connection.transaction():
-            project_id = arrival.place.project_id
-            standing = await corrections.standing_revision(connection, project_id, arrival.id)
+            project_id = episode.context.project_id
+            standing = await corrections.standing_revision(connection, project_id, episode.id)
             if standing is None:
                 return None
             revision, stored_hash = standing
-            if stored_hash == arrival.content_hash:
-                return Change(revision, changed=False)
+            if stored_hash == episode.content_hash:
+                return CorrectionResult(revision, changed=False)
             await corrections.end_revision(
-                connection, project_id, arrival.id, revision, ended_by="correction", actor=actor
+                connection, project_id, episode.id, revision, ended_by="correction", actor=actor
             )
-            learned = Learned()
-            await self._insert(connection, [with_revision(arrival, revision + 1)], learned)
-            await corrections.leave_work(connection, project_id, arrival.id, revision + 1, 1)
-        self._registry.remember(learned)
-        return Change(revision + 1, changed=True)
+            registrations = NewRegistrations()
+            await self._insert(connection, [episode], registrations, revision + 1)
+            await corrections.leave_work(connection, project_id, episode.id, revision + 1, 1)
+        self._registry.remember(registrations)
+        return CorrectionResult(revision + 1, changed=True)
 
-    async def _insert(self, connection: AsyncConnection, arrivals: list[Arrival], learned: Learned) -> None:
-        """Register what is new and COPY the episodes; `learned` is what to remember once it is committed."""
-        places = {arrival.place for arrival in arrivals}
-        await self._register(connection, places, learned)
-        numbers = {place: cast(Numbers, self._numbers(place, learned)) for place in places}
-        await self._describe(connection, arrivals, numbers, learned)
-        fronts = {}
-        for place in places:
-            deployment = place.slug and (
-                learned.deployments.get(place.slug) or self._registry.find_deployment(place.slug)
+    async def _insert(
+        self,
+        connection: AsyncConnection,
+        episodes: list[NewEpisode],
+        registrations: NewRegistrations,
+        revision: int = 1,
+    ) -> None:
+        """Register new names and COPY the episodes. Add to `registrations` what to remember after the commit."""
+        contexts = {episode.context for episode in episodes}
+        await self._register(connection, contexts, registrations)
+        numbers = {context: cast(Numbers, self._numbers(context, registrations)) for context in contexts}
+        await self._describe(connection, episodes, numbers, registrations)
+        row_starts = {}
+        for context in contexts:
+            deployment = context.deployment and (
+                registrations.deployments.get(context.deployment)
+                or self._registry.find_deployment(context.deployment)
             )
-            fronts[place] = place.pack_front(numbers[place], deployment.id if deployment else None)
+            deployment_id = deployment.id if deployment else None
+            row_starts[context] = context.pack_row_start(numbers[context], deployment_id, revision)
         async with connection.cursor().copy(COPY) as copy:
-            await copy.write(b"".join(_rows(arrivals, fronts)))
+            await copy.write(_copy_data(episodes, row_starts))
 
-    async def _register(self, connection: AsyncConnection, places: set[Place], learned: Learned) -> None:
-        """Numbers for every reference of these places, made in one fixed order of tables."""
-        wanted: dict[tuple[int, Table], set[Key]] = {}
-        for place in places:
-            for entry in place.entries():
+    async def _register(
+        self, connection: AsyncConnection, contexts: set[EpisodeReferences], registrations: NewRegistrations
+    ) -> None:
+        """Register every unknown reference, in one fixed order of tables."""
+        unknown: dict[tuple[int, Table], set[Key]] = {}
+        for context in contexts:
+            for entry in context.entries():
                 if self._registry.find(entry) is None:
                     project_id, table, key = entry
-                    wanted.setdefault((project_id, table), set()).add(key)
-        order = list(REGISTRY_COLUMNS)
-        for project_id, table in sorted(wanted, key=lambda pair: (pair[0], order.index(pair[1]))):
-            rows = {key: registry_row(table, key) for key in wanted[project_id, table]}
+                    unknown.setdefault((project_id, table), set()).add(key)
+        for project_id, table in sorted(unknown, key=lambda pair: (pair[0], TABLES.index(pair[1]))):
+            rows = {key: registry_row(table, key) for key in unknown[project_id, table]}
             unique = UNIQUE[table]
-            found = await register(connection, project_id, table, {row[:unique]: row for row in rows.values()})
+            numbers = await register(connection, project_id, table, {row[:unique]: row for row in rows.values()})
             for key, row in rows.items():
-                learned.ids[project_id, table, key] = found[row[:unique]]
+                registrations.ids[project_id, table, key] = numbers[row[:unique]]
 
     async def _describe(
         self,
         connection: AsyncConnection,
-        arrivals: list[Arrival],
-        numbers: dict[Place, Numbers],
-        learned: Learned,
+        episodes: list[NewEpisode],
+        numbers: dict[EpisodeReferences, Numbers],
+        registrations: NewRegistrations,
     ) -> None:
-        """Register deployments, and update one only when a newer episode says something else of it."""
+        """Register deployments. Update a known one only when a newer episode describes it differently."""
         changed: dict[int, dict[str, tuple[datetime, Description]]] = {}
-        for arrival in arrivals:
-            place = arrival.place
-            if place.slug is None:
+        for episode in episodes:
+            context = episode.context
+            if context.deployment is None:
                 continue
-            known = self._registry.find_deployment(place.slug)
-            says = place.describe(numbers[place])
-            if known is not None and (arrival.started_at <= known.described_at or says == known.description):
+            known = self._registry.find_deployment(context.deployment)
+            description = context.describe(numbers[context])
+            if known is not None and (
+                episode.started_at <= known.described_at or description == known.description
+            ):
                 continue
-            project_id, name = place.slug
+            project_id, name = context.deployment
             newest = changed.setdefault(project_id, {})
-            if name not in newest or arrival.started_at > newest[name][0]:
-                newest[name] = (arrival.started_at, says)
+            if name not in newest or episode.started_at > newest[name][0]:
+                newest[name] = (episode.started_at, description)
         for project_id in sorted(changed):
             described = await describe_deployments(connection, project_id, changed[project_id])
             for name, deployment in described.items():
-                learned.deployments[project_id, name] = deployment
+                registrations.deployments[project_id, name] = deployment
 
 
-async def _probe(connection: AsyncConnection, arrivals: Sequence[Arrival]) -> tuple[list[Status], list[Arrival]]:
-    """What is already stored or stands twice in this batch; and the rest in the order of its key."""
-    statuses: list[Status] = ["accepted"] * len(arrivals)
-    if len({arrival.id for arrival in arrivals}) == len(arrivals) and len(set(map(_project, arrivals))) == 1:
-        fresh = sorted(arrivals, key=_id)
-        if not await copy_exchange.known_episodes(connection, _project(fresh[0]), list(map(_id, fresh))):
-            return statuses, fresh
-    places: dict[tuple[int, str], list[int]] = {}
-    for index, arrival in enumerate(arrivals):
-        places.setdefault((arrival.place.project_id, arrival.id), []).append(index)
-    for project_id, ids in _by_project(places).items():
+async def _find_unstored(
+    connection: AsyncConnection, episodes: Sequence[NewEpisode]
+) -> tuple[list[Status], list[NewEpisode]]:
+    """Return the status of each episode, and those to store in the order of their key."""
+    statuses: list[Status] = ["accepted"] * len(episodes)
+    # Most often all ids are new and different, and of one project.
+    if len(set(map(_id, episodes))) == len(episodes) and len(set(map(_project_id, episodes))) == 1:
+        by_id = sorted(episodes, key=_id)
+        if not await copy_exchange.known_episodes(connection, _project_id(by_id[0]), list(map(_id, by_id))):
+            return statuses, by_id
+    indexes: dict[tuple[int, str], list[int]] = {}
+    for index, episode in enumerate(episodes):
+        indexes.setdefault((episode.context.project_id, episode.id), []).append(index)
+    for project_id, ids in _by_project(indexes).items():
         for id_, stored_hash, deleted in await copy_exchange.known_episodes(connection, project_id, ids):
-            for index in places.pop((project_id, id_)):
-                same = stored_hash == arrivals[index].content_hash
+            for index in indexes.pop((project_id, id_)):
+                same = stored_hash == episodes[index].content_hash
                 statuses[index] = "deleted" if deleted else ("duplicate" if same else "conflict")
-    for first, *repeats in places.values():
+    for first, *repeats in indexes.values():
         for index in repeats:
-            same = arrivals[first].content_hash == arrivals[index].content_hash
+            same = episodes[first].content_hash == episodes[index].content_hash
             statuses[index] = "duplicate" if same else "conflict"
-    return statuses, [arrivals[places[place][0]] for place in sorted(places)]
+    return statuses, [episodes[indexes[key][0]] for key in sorted(indexes)]
 
 
-async def _copy_known(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
-    """Episodes of which everything is registered, and their work rows, in one exchange."""
-    fronts = cast(dict[Place, bytes], {arrival.place: arrival.place.front for arrival in arrivals})
+async def _copy_registered(connection: AsyncConnection, episodes: list[NewEpisode]) -> None:
+    """Store episodes of which everything is registered, and their work rows, in one exchange."""
+    row_starts = cast(
+        dict[EpisodeReferences, bytes], {episode.context: episode.context.row_start for episode in episodes}
+    )
     work = [
         LEAVE_WORK.format(project_id=project_id, ids=copy_exchange.quote_texts(connection, ids))
-        for project_id, ids in _ids(arrivals).items()
+        for project_id, ids in _ids_by_project(episodes).items()
     ]
-    await copy_exchange.copy_and_run(connection, COPY, _rows(arrivals, fronts), "; ".join(work))
+    await copy_exchange.copy_and_run(connection, COPY, _copy_data(episodes, row_starts), "; ".join(work))
 
 
-def _rows(arrivals: list[Arrival], fronts: dict[Place, bytes]) -> list[bytes]:
-    rows = [pg.HEADER]
-    for arrival in arrivals:
-        rows += (ROW_START, fronts[arrival.place], *arrival.row)
-    rows.append(pg.TRAILER)
-    return rows
+def _copy_data(episodes: list[NewEpisode], row_starts: dict[EpisodeReferences, bytes]) -> bytes:
+    parts = [copy_exchange.HEADER]
+    for episode in episodes:
+        parts += (row_starts[episode.context], *episode.row)
+    parts.append(copy_exchange.TRAILER)
+    return b"".join(parts)
 
 
-def _ids(arrivals: list[Arrival]) -> dict[int, list[str]]:
-    return _by_project((arrival.place.project_id, arrival.id) for arrival in arrivals)
+def _ids_by_project(episodes: list[NewEpisode]) -> dict[int, list[str]]:
+    return _by_project((episode.context.project_id, episode.id) for episode in episodes)
 
 
-def _by_project(places: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
+def _by_project(keys: Iterable[tuple[int, str]]) -> dict[int, list[str]]:
     ids: dict[int, list[str]] = {}
-    for project_id, id_ in places:
+    for project_id, id_ in keys:
         ids.setdefault(project_id, []).append(id_)
     return ids
 
 
-async def _leave_work(connection: AsyncConnection, arrivals: list[Arrival]) -> None:
-    for project_id, ids in _ids(arrivals).items():
+async def _leave_work(connection: AsyncConnection, episodes: list[NewEpisode]) -> None:
+    for project_id, ids in _ids_by_project(episodes).items():
         await connection.execute(
             "INSERT INTO work (project_id, kind, episode_ids) VALUES (%s, 'fold', %s)",
             (project_id, ids),

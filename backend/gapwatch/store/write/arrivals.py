@@ -19,27 +19,19 @@ from msgspec.structs import astuple, replace
 from gapwatch.record import EpisodeRecord, Failure
 from gapwatch.store.write import copy_format as pg
 from gapwatch.store.write.numbers import (
-    NUMBER_COLUMNS,
     Alike,
     pack_numbers,
 )
 from gapwatch.store.write.places import (
-    COURSE_COLUMNS,
-    PLACE_COLUMNS,
     Place,
     Places,
     given,
     json_colons,
 )
 
-OWN_COLUMNS = ("pair", "failure_note", "embedding", "links", "provenance")
-ADDED_COLUMNS = ("content_hash", "clock_skew_s", "revision")
-COLUMNS = (*PLACE_COLUMNS, *COURSE_COLUMNS, *NUMBER_COLUMNS, *OWN_COLUMNS, *ADDED_COLUMNS)
-ROW_START = pg.row_start(len(COLUMNS))
-
 _OWN_FIELDS = ("pair", "embedding", "links", "provenance")
-_NOTHING_OWN = pg.NULL * len(OWN_COLUMNS)
-_FIRST = pg.float8(None) + pg.int4(1)
+# Pair, note, embedding, links, provenance.
+_NOTHING_OWN = pg.NULL * 5
 _IDENTITY = 16
 _HASH = 16
 _HASH_LENGTH = pg.bytea(bytes(_HASH))[:-_HASH]
@@ -52,17 +44,17 @@ class Arrival(Struct, gc=False):
 
     id: str
     started_at: datetime
-    place: Place
+    context: Place
     content: bytes
     """What is hashed: the identity of the place, and the rest of the row up to the hash."""
     content_hash: bytes
-    added: bytes = _FIRST
-    """Clock skew and revision in COPY format."""
+    clock_skew: bytes = pg.NULL
+    """In COPY format."""
 
     @property
     def row(self) -> tuple[bytes, ...]:
-        """All of the row behind the place's front."""
-        return self.content[_IDENTITY:], _HASH_LENGTH, self.content_hash, self.added
+        """What the record says, in COPY format."""
+        return self.context.words, self.content[_IDENTITY:], _HASH_LENGTH, self.content_hash, self.clock_skew
 
 
 def make_arrivals(
@@ -80,14 +72,9 @@ def make_arrivals(
         corrected, _ = _make(places, project_id, records)
         for arrival, sent in zip(corrected, arrivals, strict=True):
             arrival.content_hash = sent.content_hash
-            arrival.added = pg.float8(clock_skew_s) + pg.int4(1)
+            arrival.clock_skew = pg.float8(clock_skew_s)
         return corrected, colons
     return arrivals, colons
-
-
-def with_revision(arrival: Arrival, revision: int) -> Arrival:
-    skew = arrival.added[: -len(pg.int4(1))]
-    return replace(arrival, added=skew + pg.int4(revision))
 
 
 def _make(  # noqa: PLR0915

@@ -13,8 +13,6 @@ from struct import Struct, pack
 
 import numpy as np
 
-HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 
 _int4 = Struct(">ii").pack
@@ -28,10 +26,6 @@ _TEXT_OID = 25
 _PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
 # Arrays up to this length are packed by a format kept for their length; longer ones (embeddings) by numpy.
 LONGEST_KEPT = 256
-
-
-def row_start(columns: int) -> bytes:
-    return pack(">h", columns)
 
 
 @lru_cache(maxsize=65536)

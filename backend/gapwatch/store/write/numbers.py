@@ -22,7 +22,6 @@ from gapwatch.store.write import copy_format as pg
 from gapwatch.store.write.places import NameSet
 
 MAP_COLUMNS = ("numbers", "signals", "metrics")
-NUMBER_COLUMNS = ("id", "started_at", "duration_s", "reward", *MAP_COLUMNS)
 # From so many on an array is cheaper.
 FEWEST_FOR_ARRAY = 16
 

@@ -7,10 +7,10 @@ went one `Course`; both are looked up by what was sent, and everything that depe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -18,39 +18,10 @@ from msgspec.structs import replace
 
 from gapwatch.record import EpisodeRecord, Failure, Safety, VersionedName
 from gapwatch.store.write import copy_format as pg
-from gapwatch.store.write.registry import (
-    LONGEST_REMEMBERED,
-    Description,
-    Entry,
-    Key,
-    KnownDeployment,
-    Numbers,
-    References,
-    Slug,
-    Table,
-    letters,
-)
+from gapwatch.store.write.new_episodes import EpisodeReferences
+from gapwatch.store.write.registry import LONGEST_REMEMBERED, Key, References, letters
 
 T = TypeVar("T")
-
-# The columns of a place: numbers that the registry gives, then words.
-REFERENCES: tuple[tuple[str, Table], ...] = (
-    ("policy_id", "policies"),
-    ("task_id", "tasks"),
-    ("simulator_id", "simulators"),
-    ("robot_id", "robots"),
-    ("site_id", "sites"),
-    ("condition_set_id", "condition_sets"),
-    ("number_names_id", "name_sets"),
-    ("signal_names_id", "name_sets"),
-    ("metric_names_id", "name_sets"),
-    ("contract_id", "contracts"),
-)
-PLACE_COLUMNS = ("project_id", "deployment_id", *(column for column, _ in REFERENCES), "domain", "stage")
-COURSE_COLUMNS = (
-    *("outcome", "session", "failure_phase", "failure_labels", "failure_category"),
-    *("violations", "interventions", "overrides"),
-)
 
 # A process remembers so many of each; what is not remembered is made again.
 MOST_PLACES = 10_000
@@ -83,14 +54,9 @@ class ConditionNames:
 
 
 @dataclass(slots=True, eq=False)
-class Place:
-    """All that an episode refers to. `references` are keys in the order of REFERENCES, None where not given."""
+class Place(EpisodeReferences):
+    """All that an episode refers to, and what follows from it."""
 
-    project_id: int
-    references: References
-    slug: Slug | None
-    """Project and name of the deployment."""
-    stage: str | None
     numbers: NameSet
     signals: NameSet
     metrics: NameSet
@@ -100,30 +66,6 @@ class Place:
     """What content hashes have of it: 16 bytes."""
     colons: int
     """Colons that the JSON of this part has when no key stands there twice."""
-    front: bytes | None = None
-    """The front of a row, once everything is registered and committed."""
-    description: Description | None = None
-    """What its episodes say of their deployment, known with the front."""
-
-    def entries(self) -> Iterator[Entry]:
-        """What has to be in the registry."""
-        for (_, table), key in zip(REFERENCES, self.references, strict=True):
-            if key is not None:
-                yield self.project_id, table, key
-
-    def settle(self, numbers: Numbers, deployment: KnownDeployment | None) -> None:
-        """Called with what is committed."""
-        self.front = self.pack_front(numbers, deployment.id if deployment else None)
-        self.description = self.describe(numbers)
-        if deployment and deployment.description == self.description:
-            self.description = deployment.description
-
-    def pack_front(self, numbers: Numbers, deployment_id: int | None) -> bytes:
-        """Everything that the registry gave, and the words of the place."""
-        return b"".join((pg.int4(self.project_id), pg.int4(deployment_id), *map(pg.int4, numbers), self.words))
-
-    def describe(self, numbers: Numbers) -> Description:
-        return Description(cast(int, numbers[0]), cast(int, numbers[1]), numbers[4], self.stage)
 
 
 @dataclass(slots=True, eq=False)
@@ -277,19 +219,6 @@ def given(value: T | None | UnsetType) -> T | None:
 def json_colons(fields: dict[str, Any]) -> int:
     """Colons in the JSON of an object's members."""
     return _json(fields).count(b":")
-
-
-def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
-    """The database row of a registry key: names as they are, sets and contracts with their hash."""
-    if table == "condition_sets":
-        body = _json(dict(key))
-        return _digest(body), body.decode()
-    if table == "name_sets":
-        kind, *names = key
-        return _digest(_json(list(key))), kind, names
-    if table == "contracts":
-        return _digest(key[0]), key[0].decode()
-    return key
 
 
 def _colons(record: EpisodeRecord, names: Names) -> int:

@@ -6,10 +6,12 @@ in the steady state nothing is asked of the database.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import msgspec
 from psycopg import AsyncConnection, sql
 
 # Keys are tuples of what makes an entry unique; ConditionSet, NameSet and Contract are known by their hash.
@@ -32,14 +34,18 @@ COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
     "sites": (("name", "text"),),
     "tasks": (("name", "text"),),
 }
+TABLES = tuple(COLUMNS)
 UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
 # A process remembers so many of each, and no entry with more letters than this: memory stays bounded whatever
 # is sent. What is not remembered is asked for again.
 MOST_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 4000
 
+_encode_json = msgspec.json.Encoder(order="deterministic").encode
+
 Entry: TypeAlias = tuple[int, Table, Key]
-Slug: TypeAlias = tuple[int, str]
+# Project and name of a deployment.
+DeploymentKey: TypeAlias = tuple[int, str]
 
 
 class Description(NamedTuple):
@@ -59,11 +65,11 @@ class KnownDeployment:
 
 
 @dataclass
-class Learned:
+class NewRegistrations:
     """What one transaction registered: true once it is committed."""
 
     ids: dict[Entry, int] = field(default_factory=dict)
-    deployments: dict[Slug, KnownDeployment] = field(default_factory=dict)
+    deployments: dict[DeploymentKey, KnownDeployment] = field(default_factory=dict)
 
 
 class Registry:
@@ -71,16 +77,16 @@ class Registry:
 
     def __init__(self) -> None:
         self._ids: dict[Entry, int] = {}
-        self._deployments: dict[Slug, KnownDeployment] = {}
+        self._deployments: dict[DeploymentKey, KnownDeployment] = {}
         self.find = self._ids.get
         self.find_deployment = self._deployments.get
 
-    def remember(self, learned: Learned) -> None:
+    def remember(self, registrations: NewRegistrations) -> None:
         for known in (self._ids, self._deployments):
             if len(known) > MOST_REMEMBERED:
                 known.clear()
-        self._deployments.update(learned.deployments)
-        for entry, number in learned.ids.items():
+        self._deployments.update(registrations.deployments)
+        for entry, number in registrations.ids.items():
             if letters(entry[2]) <= LONGEST_REMEMBERED:
                 self._ids[entry] = number
 
@@ -90,6 +96,23 @@ def letters(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(letters, value))
     return len(value) if isinstance(value, str | bytes) else 0
+
+
+def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
+    """The database row of a registry key: names as they are, sets and contracts with their hash."""
+    if table == "condition_sets":
+        body = _encode_json(dict(key))
+        return _digest(body), body.decode()
+    if table == "name_sets":
+        kind, *names = key
+        return _digest(_encode_json(list(key))), kind, names
+    if table == "contracts":
+        return _digest(key[0]), key[0].decode()
+    return key
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()
 
 
 async def register(
