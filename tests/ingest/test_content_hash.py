@@ -38,7 +38,7 @@ def test_a_record_has_the_hash_it_had_in_the_first_release(golden, ascii_only):
     single = Reader().read_one(1, raw, clock)
     batch = asyncio.run(Reader().read_batch(1, b"[" + b",".join([raw] * 20) + b"]", JSON, clock))
     assert {single.content_hash.hex()} == {golden["content_hash"]}
-    assert {episode.content_hash.hex() for episode in batch.arrivals} == {golden["content_hash"]}
+    assert {episode.content_hash.hex() for episode in batch.episodes} == {golden["content_hash"]}
 
 
 def test_a_spool_of_the_first_release_has_the_hashes_it_had():

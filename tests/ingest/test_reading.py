@@ -1,4 +1,4 @@
-"""Records taken together and one by one: the same arrivals, the same refusals, whatever way they came."""
+"""Records taken together and one by one: the same episodes, the same refusals, whatever way they came."""
 
 import asyncio
 import json
@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import pytest
 
 from gapwatch.ingest.body import JSON, NDJSON
-from gapwatch.ingest.checks import RecordRules, Refused, check_record
+from gapwatch.ingest.checks import Refused, check_record
 from gapwatch.ingest.clock_skew import SenderClock
+from gapwatch.ingest.packing import numbers
+from gapwatch.ingest.packing.packed_episodes import pack_episodes
+from gapwatch.ingest.packing.packing_cache import PackingCache
 from gapwatch.ingest.reading import Reader
-from gapwatch.store.write import numbers
-from gapwatch.store.write.arrivals import make_arrivals
-from gapwatch.store.write.places import Places
 from parts import episode
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
@@ -33,13 +33,13 @@ def read(body: bytes, kind: str = JSON, reader: Reader | None = None):
     return asyncio.run((reader or Reader()).read_batch(1, body, kind, CLOCK))
 
 
-def hashes(arrivals) -> list[str]:
-    return [arrival.content_hash.hex() for arrival in arrivals]
+def hashes(episodes) -> list[str]:
+    return [episode.content_hash.hex() for episode in episodes]
 
 
 def alone(raw: bytes):
-    [arrival], _ = make_arrivals(Places(RecordRules()), 1, [check_record(raw, NOW)])
-    return arrival
+    [episode] = pack_episodes(PackingCache(), 1, [check_record(raw, NOW)])
+    return episode
 
 
 @pytest.fixture
@@ -84,15 +84,15 @@ def test_together_and_alone_give_the_same_rows(only_together):
     assert found.sent == 300
     assert found.places == list(range(300))
     one_by_one = [alone(written(each)) for each in records]
-    assert hashes(found.arrivals) == hashes(one_by_one)
-    assert [arrival.row for arrival in found.arrivals] == [arrival.row for arrival in one_by_one]
+    assert hashes(found.episodes) == hashes(one_by_one)
+    assert [episode.row for episode in found.episodes] == [episode.row for episode in one_by_one]
 
 
 def test_packed_as_an_array_and_each_by_itself_give_the_same_bytes(monkeypatch):
     records = varied(200, seed=2)
-    as_array = read(written(records)).arrivals
+    as_array = read(written(records)).episodes
     monkeypatch.setattr(numbers, "FEWEST_FOR_ARRAY", 10**9)
-    assert [arrival.row for arrival in read(written(records)).arrivals] == [arrival.row for arrival in as_array]
+    assert [episode.row for episode in read(written(records)).episodes] == [episode.row for episode in as_array]
 
 
 EQUAL = {
@@ -115,7 +115,7 @@ def test_equal_content_has_equal_hashes_however_it_is_written(how):
     first = reader.read_one(1, written(plain), CLOCK)
     again = reader.read_one(1, written(EQUAL[how](plain)), CLOCK)
     many = read(written([EQUAL[how](plain | {"id": f"x-{number:03}"}) for number in range(30)] + [plain]))
-    assert again.content_hash == first.content_hash == many.arrivals[-1].content_hash
+    assert again.content_hash == first.content_hash == many.episodes[-1].content_hash
 
 
 OTHER = {
@@ -139,7 +139,7 @@ OTHER = {
 def test_other_content_has_another_hash(what):
     plain = record(signals={"b": 1.0, "a": 2.0})
     changed = [plain | other for other in OTHER.values()]
-    found = hashes(read(written([plain, *({**each, "id": plain["id"]} for each in changed)])).arrivals)
+    found = hashes(read(written([plain, *({**each, "id": plain["id"]} for each in changed)])).episodes)
     assert len(set(found)) == len(found)
     assert hashes([alone(written(plain | OTHER[what]))]) == [found[1 + list(OTHER).index(what)]]
 
@@ -223,7 +223,7 @@ def test_a_key_that_stands_twice_is_found_among_others(plain, twice, offset):
     for body, kind in ((b"[" + b",".join(each) + b"]", JSON), (b"\n".join(each), NDJSON)):
         found = read(body, kind)
         assert [(fault["index"], fault["code"]) for fault in found.faults] == [(7, "duplicate-key")]
-        assert len(found.arrivals) == 19
+        assert len(found.episodes) == 19
     with pytest.raises(Refused):
         Reader().read_one(1, each[7], CLOCK)
 
@@ -247,5 +247,5 @@ def test_a_batch_of_more_than_a_mebibyte_is_read_in_parts():
     records[1700]["outcome"] = "great"
     found = read(written(records))
     assert found.sent == 2200
-    assert len(found.arrivals) == 2199
+    assert len(found.episodes) == 2199
     assert [fault["index"] for fault in found.faults] == [1700]

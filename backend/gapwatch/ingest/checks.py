@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-from msgspec.structs import astuple
 
 from gapwatch.errors import Fault
-from gapwatch.ingest.explain import INVISIBLE, MAPS, explain, fault, pointer_part, unreadable
+from gapwatch.ingest.duplicate_keys import record_may_repeat_keys
+from gapwatch.ingest.explain import INVISIBLE, explain, fault, pointer_part, unreadable
 from gapwatch.ingest.normalise import normalise_text
 from gapwatch.record import (
     DEEPEST,
@@ -68,12 +68,12 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
         record = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise Refused(explain(raw)) from None
-    if _may_have_duplicate_keys(raw, record):
+    if record_may_repeat_keys(raw, record):
         faults = unreadable(raw)
         if faults:
             raise Refused(faults)
-    faults = _id_faults(record) + place_faults(record) + time_faults(record, now)
-    faults += course_faults(record) + own_faults(record) + contract_faults(record)
+    faults = _id_faults(record) + context_faults(record) + time_faults(record, now)
+    faults += outcome_faults(record) + own_faults(record) + contract_faults(record)
     # Only an escape can bring U+0000, and only an escape or a byte beyond ASCII a letter of two forms.
     if b"\\u" in raw:
         faults += _check_escapes(record)
@@ -86,17 +86,17 @@ def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
     return record
 
 
-class RecordRules:
-    """What the types of a record cannot say, part by part."""
+def check_context(record: EpisodeRecord) -> None:
+    """Check what types cannot say of the fields that many records share. Raise Refused."""
+    _refuse(context_faults(record) + contract_faults(record))
 
-    def check_place(self, record: EpisodeRecord) -> None:
-        _refuse(place_faults(record) + contract_faults(record))
 
-    def check_course(self, record: EpisodeRecord) -> None:
-        _refuse(course_faults(record))
+def check_outcome(record: EpisodeRecord) -> None:
+    _refuse(outcome_faults(record))
 
-    def check_own(self, record: EpisodeRecord) -> None:
-        _refuse(own_faults(record))
+
+def check_own(record: EpisodeRecord) -> None:
+    _refuse(own_faults(record))
 
 
 def _refuse(faults: list[Fault]) -> None:
@@ -110,7 +110,7 @@ def _id_faults(record: EpisodeRecord) -> list[Fault]:
     return []
 
 
-def place_faults(record: EpisodeRecord) -> list[Fault]:
+def context_faults(record: EpisodeRecord) -> list[Fault]:
     faults: list[Fault] = []
     deployment = record.deployment
     if isinstance(deployment, str):
@@ -139,7 +139,7 @@ def time_faults(record: EpisodeRecord, now: datetime) -> list[Fault]:
     return []
 
 
-def course_faults(record: EpisodeRecord) -> list[Fault]:
+def outcome_faults(record: EpisodeRecord) -> list[Fault]:
     faults = _name_faults(record.session, "/session")
     failure = record.failure
     if isinstance(failure, Failure) and isinstance(failure.category, str) and failure.category not in CATEGORIES:
@@ -205,32 +205,6 @@ def _canonical_contract(raw: bytes) -> tuple[Raw, list[Fault]]:
     if _contains_nul(value):
         faults.append(fault("/contract", "nul-character", "U+0000 cannot be stored."))
     return Raw(_encoder.encode(value)), faults
-
-
-def _may_have_duplicate_keys(raw: bytes, record: EpisodeRecord) -> bool:
-    """Compare the number of `":` in the bytes with the number of keys that were decoded.
-
-    Decoding keeps the last of two equal keys, so a repeated key makes the first number larger. A string that
-    contains the two characters does too, and white space before a colon could hide one: both are "maybe".
-    """
-    if b" :" in raw or b"\t:" in raw or b"\n:" in raw or b"\r:" in raw:
-        return True
-    values = astuple(record)
-    keys = len(values) - values.count(UNSET) + 2  # the record's own, and those of `policy`
-    for name in MAPS:
-        value = getattr(record, name)
-        if value:
-            keys += len(value)
-    if record.simulator:
-        keys += 2
-    for part in (record.failure, record.safety):
-        if part:
-            inner = astuple(part)
-            keys += len(inner) - inner.count(UNSET)
-    if isinstance(record.contract, Raw):
-        # Looked through for repeated keys of its own when it was first seen.
-        keys += bytes(record.contract).count(b'":')
-    return raw.count(b'":') != keys
 
 
 def _refuse_depth(raw: bytes) -> None:

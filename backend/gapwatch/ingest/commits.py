@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 
 from gapwatch.errors import ServiceUnavailable
+from gapwatch.ingest.packing.packed_episodes import PackedEpisode
 from gapwatch.store.write.accept import Acceptor, Status
-from gapwatch.store.write.arrivals import Arrival
 
 LARGEST_GROUP = 500
 MOST_WAITING = 20_000
@@ -22,14 +22,14 @@ class GroupCommit:
         """`stored` is called after each commit that added an episode."""
         self._acceptor = acceptor
         self._stored = stored
-        self._waiting: list[tuple[Arrival, asyncio.Future[Status]]] = []
+        self._waiting: list[tuple[PackedEpisode, asyncio.Future[Status]]] = []
         self._running: asyncio.Task[None] | None = None
 
-    async def store(self, arrival: Arrival) -> Status:
+    async def store(self, episode: PackedEpisode) -> Status:
         if len(self._waiting) >= MOST_WAITING:
             raise ServiceUnavailable("Too many episodes are waiting to be stored; try again shortly.")
         future: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
-        self._waiting.append((arrival, future))
+        self._waiting.append((episode, future))
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._commit_groups())
         # A sender that hangs up cancels its own future and not its group.
@@ -39,7 +39,7 @@ class GroupCommit:
         while self._waiting:
             group, self._waiting = self._waiting[:LARGEST_GROUP], self._waiting[LARGEST_GROUP:]
             try:
-                statuses = await self._store([arrival for arrival, _ in group])
+                statuses = await self._store([episode for episode, _ in group])
             except Exception as error:
                 await self._fall_apart(group, error)
                 continue
@@ -47,19 +47,21 @@ class GroupCommit:
                 if not future.done():
                     future.set_result(status)
 
-    async def _store(self, arrivals: list[Arrival]) -> list[Status]:
-        statuses = await self._acceptor.store(arrivals)
+    async def _store(self, episodes: list[PackedEpisode]) -> list[Status]:
+        statuses = await self._acceptor.store(episodes)
         if "accepted" in statuses:
             self._stored()
         return statuses
 
-    async def _fall_apart(self, group: list[tuple[Arrival, asyncio.Future[Status]]], error: Exception) -> None:
+    async def _fall_apart(
+        self, group: list[tuple[PackedEpisode, asyncio.Future[Status]]], error: Exception
+    ) -> None:
         """A group failed. Unless the database is away, one of its episodes is to blame: store each alone."""
-        for arrival, future in group:
+        for episode, future in group:
             try:
                 if isinstance(error, ServiceUnavailable) or len(group) == 1:
                     raise error
-                [status] = await self._store([arrival])
+                [status] = await self._store([episode])
             except Exception as own:
                 if not future.done():
                     future.set_exception(own)

@@ -1,4 +1,4 @@
-"""The bytes of a request into arrivals: all records together, and one by one only where something looks odd.
+"""The bytes of a request into episodes: all records together, and one by one only where something looks odd.
 
 Together means one decode for all, a few looks at the whole text instead of many at each record, and rules that
 are checked once for what many records share. Whatever does not pass goes through `checks.py` record by record,
@@ -8,7 +8,6 @@ which finds the same and says why. The two ways agree on what is accepted; only 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import ascii_letters, digits
@@ -18,12 +17,13 @@ import msgspec
 from gapwatch.errors import Fault
 from gapwatch.ingest.batch import MOST_ITEMS, split_batch
 from gapwatch.ingest.body import JSON
-from gapwatch.ingest.checks import EARLIEST, FARTHEST_AHEAD, RecordRules, Refused, check_record
+from gapwatch.ingest.checks import EARLIEST, FARTHEST_AHEAD, Refused, check_record
 from gapwatch.ingest.clock_skew import SenderClock
+from gapwatch.ingest.duplicate_keys import may_repeat_keys
 from gapwatch.ingest.normalise import normalise_text
+from gapwatch.ingest.packing.packed_episodes import PackedEpisode, pack_episodes
+from gapwatch.ingest.packing.packing_cache import PackingCache
 from gapwatch.record import LARGEST_RECORD_BYTES, EpisodeRecord
-from gapwatch.store.write.arrivals import Arrival, make_arrivals
-from gapwatch.store.write.places import Places
 
 # Other requests get their turn after so many records.
 AT_A_TIME = 500
@@ -35,9 +35,8 @@ _decode_all = msgspec.json.Decoder(list[EpisodeRecord]).decode
 _decode = msgspec.json.Decoder(EpisodeRecord).decode
 # Letters of ids that need no second look; any other is looked at by the rules.
 _PLAIN = (ascii_letters + digits + "-_.:~@+=,;!$&()*").encode()
-# Escapes that hide a colon from a count, or bring the one character that cannot be stored.
-_TELLING_ESCAPE = re.compile(rb"\\u00(?:3[aA]|00)")
-_OFFSET = re.compile(rb'"started_at"\s*:\s*"[^"]*[+-]\d\d:\d\d"')
+# The one character that cannot be stored.
+_ESCAPED_NUL = b"\\u0000"
 
 
 class _Odd(Exception):
@@ -49,10 +48,10 @@ _TO_LOOK_AT = (_Odd, Refused, msgspec.MsgspecError, UnicodeDecodeError, Recursio
 
 @dataclass
 class Read:
-    """What a request holds: arrivals with their places in it, and what is wrong with the others."""
+    """What a request holds: episodes with their places in it, and what is wrong with the others."""
 
     sent: int
-    arrivals: list[Arrival] = field(default_factory=list)
+    episodes: list[PackedEpisode] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     rejected: int = 0
@@ -72,17 +71,17 @@ class Reader:
     """Remembers what records share, from one request to the next."""
 
     def __init__(self) -> None:
-        self._places = Places(RecordRules())
+        self._cache = PackingCache()
 
-    def read_one(self, project_id: int, raw: bytes, clock: SenderClock) -> Arrival:
+    def read_one(self, project_id: int, raw: bytes, clock: SenderClock) -> PackedEpisode:
         """The one record of a request, or Refused."""
         if len(raw) <= LARGEST_RECORD_BYTES:
             try:
-                [arrival] = self._together(project_id, [_decode(raw)], raw, clock)
+                [episode] = self._together(project_id, [_decode(raw)], raw, clock)
             except _TO_LOOK_AT:
                 pass
             else:
-                return arrival
+                return episode
         return self._alone(project_id, raw, clock)
 
     async def read_batch(self, project_id: int, body: bytes, kind: str, clock: SenderClock) -> Read:
@@ -90,8 +89,8 @@ class Reader:
             try:
                 records = _decode_all(body)
                 if 0 < len(records) <= MOST_ITEMS:
-                    arrivals = self._together(project_id, records, body, clock)
-                    return Read(len(records), arrivals, list(range(len(records))))
+                    episodes = self._together(project_id, records, body, clock)
+                    return Read(len(records), episodes, list(range(len(records))))
             except _TO_LOOK_AT:
                 pass
         items = split_batch(body, kind)
@@ -101,7 +100,7 @@ class Reader:
             try:
                 if max(map(len, part)) > LARGEST_RECORD_BYTES:
                     raise _Odd
-                read.arrivals += self._together(project_id, list(map(_decode, part)), b"".join(part), clock)
+                read.episodes += self._together(project_id, list(map(_decode, part)), b"".join(part), clock)
                 read.places += range(start, start + len(part))
             except _TO_LOOK_AT:
                 await self._one_by_one(project_id, start, part, clock, read)
@@ -113,24 +112,24 @@ class Reader:
     ) -> None:
         for place, raw in enumerate(items, start):
             try:
-                read.arrivals.append(self._alone(project_id, raw, clock))
+                read.episodes.append(self._alone(project_id, raw, clock))
                 read.places.append(place)
             except Refused as refused:
                 read.refuse(place, raw, refused.faults)
                 # Explaining takes time; others get their turn.
                 await asyncio.sleep(0)
 
-    def _alone(self, project_id: int, raw: bytes, clock: SenderClock) -> Arrival:
+    def _alone(self, project_id: int, raw: bytes, clock: SenderClock) -> PackedEpisode:
         record = check_record(raw, clock.now)
-        [arrival], _ = make_arrivals(self._places, project_id, [record], clock.skew_s)
-        return arrival
+        [episode] = pack_episodes(self._cache, project_id, [record], clock.skew_s)
+        return episode
 
     def _together(
         self, project_id: int, records: list[EpisodeRecord], text: bytes, clock: SenderClock
-    ) -> list[Arrival]:
+    ) -> list[PackedEpisode]:
         """All of them; or one of _TO_LOOK_AT."""
         has_escapes = b"\\" in text
-        if has_escapes and _TELLING_ESCAPE.search(text):
+        if has_escapes and _ESCAPED_NUL in text:
             raise _Odd
         if (has_escapes or not text.isascii()) and not all(map(normalise_text, records)):
             raise _Odd
@@ -140,17 +139,7 @@ class Reader:
         ids = "".join([record.id for record in records])
         if not ids.isascii() or ids.encode().translate(None, _PLAIN):
             raise _Odd
-        arrivals, colons = make_arrivals(self._places, project_id, records, clock.skew_s)
-        if text.count(b":") != colons and not _only_offsets(text, len(records), colons):
+        episodes = pack_episodes(self._cache, project_id, records, clock.skew_s)
+        if may_repeat_keys(text, records, episodes):
             raise _Odd
-        return arrivals
-
-
-def _only_offsets(text: bytes, records: int, colons: int) -> bool:
-    """Whether what a body has too many colons is that its times have an offset: +00:00 instead of Z.
-
-    Decoding keeps the last of two equal keys, so a key that stands twice leaves a colon too many as well.
-    """
-    if text.count(b'"started_at"') != records:
-        return False
-    return text.count(b":") == colons + len(_OFFSET.findall(text))
+        return episodes

@@ -86,14 +86,14 @@ class IngestRoutes:
         raw = await read_body(call, LARGEST_SINGLE)
         self._buckets.take(holder.key_id, 1)
         try:
-            arrival = self._reader.read_one(holder.project_id, raw, clock)
+            episode = self._reader.read_one(holder.project_id, raw, clock)
         except Refused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
-        status = await self._group.store(arrival)
+        status = await self._group.store(episode)
         if status in FAULT_OF_STATUS:
             code, message = FAULT_OF_STATUS[status]
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
-        body = {"id": arrival.id, "status": status} | clock.told()
+        body = {"id": episode.id, "status": status} | clock.told()
         return RawAnswer(201 if status == "accepted" else 200, _encode(body))
 
     async def post_batch(self, scope: Scope, receive: Receive) -> RawAnswer:
@@ -118,19 +118,19 @@ class IngestRoutes:
         media_type(call.first(b"content-type"), (JSON,))
         raw = await read_body(call, LARGEST_SINGLE)
         try:
-            arrival = self._reader.read_one(holder.project_id, raw, read_clock(None))
+            episode = self._reader.read_one(holder.project_id, raw, read_clock(None))
         except Refused as refused:
             raise _refusal(refused) from None
-        if arrival.id != request.path_params["episode_id"]:
+        if episode.id != request.path_params["episode_id"]:
             message = "The id of the record is not the one of the address."
             raise Invalid(message, errors=[Fault(pointer="/id", code="other-id", message=message)])
-        change = await self._acceptor.replace(arrival, f"key/{holder.prefix}")
+        change = await self._acceptor.replace(episode, f"key/{holder.prefix}")
         if change is None:
             raise NotFound(NO_SUCH_EPISODE)
         if change.changed:
             self._nudge("fold")
         status = "corrected" if change.changed else "unchanged"
-        return _json({"id": arrival.id, "status": status, "revision": change.revision}, 200)
+        return _json({"id": episode.id, "status": status, "revision": change.revision}, 200)
 
     async def delete_episode(self, request: Request) -> Response:
         """Take an episode out of every number; the audit trail keeps what it was."""
@@ -155,7 +155,7 @@ class IngestRoutes:
         if strict and faults:
             raise _none_stored(read.sent, faults, "Nothing was stored: all or nothing was asked for.")
         rejections = [_rejection(holder, raw, found) for raw, found in read.kept]
-        statuses = await self._acceptor.store(read.arrivals, rejections, all_or_nothing=strict)
+        statuses = await self._acceptor.store(read.episodes, rejections, all_or_nothing=strict)
         conflicts = statuses.count("conflict") + statuses.count("deleted")
         if conflicts:
             items = split()

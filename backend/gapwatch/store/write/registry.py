@@ -87,14 +87,14 @@ class Registry:
                 known.clear()
         self._deployments.update(registrations.deployments)
         for entry, number in registrations.ids.items():
-            if letters(entry[2]) <= LONGEST_REMEMBERED:
+            if count_letters(entry[2]) <= LONGEST_REMEMBERED:
                 self._ids[entry] = number
 
 
-def letters(value: Any) -> int:
-    """How much text a key holds."""
+def count_letters(value: Any) -> int:
+    """Return how much text a key holds."""
     if isinstance(value, tuple):
-        return sum(map(letters, value))
+        return sum(map(count_letters, value))
     return len(value) if isinstance(value, str | bytes) else 0
 
 

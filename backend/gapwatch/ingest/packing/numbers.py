@@ -1,6 +1,6 @@
-"""The part of a row that is an episode's own: its id, its time and its numbers, in COPY format.
+"""An episode's id, time and numbers in COPY format.
 
-One episode is packed field by field. Many with the same names are packed as one array, which costs a tenth.
+One episode is packed field by field. Many with the same names are packed as one array, at a tenth of the cost.
 Both give the same bytes, and both write −0.0 as 0.0: one value to people, two to a hash.
 """
 
@@ -18,11 +18,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.store.write import copy_format as pg
-from gapwatch.store.write.places import NameSet
+from gapwatch.ingest.packing import copy_format as pg
+from gapwatch.ingest.packing.name_orders import NameOrder
 
 MAP_COLUMNS = ("numbers", "signals", "metrics")
-# From so many on an array is cheaper.
+# An array is cheaper from this many episodes on.
 FEWEST_FOR_ARRAY = 16
 
 _PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
@@ -31,16 +31,16 @@ _PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
 _TAGGED = np.dtype([("tag", "u1"), ("value", ">f8")])
 _encode = msgspec.msgpack.Encoder().encode
 
-Sets = tuple[NameSet, NameSet, NameSet]
+NameOrders = tuple[NameOrder, NameOrder, NameOrder]
 
 
 @dataclass(slots=True)
-class Alike:
+class SameWidthEpisodes:
     """Episodes whose rows have the same width: same names of numbers, ids of the same length."""
 
-    sets: Sets
+    orders: NameOrders
     indexes: list[int] = field(default_factory=list)
-    """Where the episodes stand among all."""
+    """Of the episodes, among all that are packed together."""
     ids: list[str] = field(default_factory=list)
     times: list[datetime] = field(default_factory=list)
     numbers: list[float] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Alike:
         return self._pack_as_array() if len(self.ids) >= FEWEST_FOR_ARRAY else self._pack_each()
 
     def _pack_each(self) -> list[bytes]:
-        sizes = [len(names.order) for names in self.sets]
+        sizes = [len(names.order) for names in self.orders]
         pack, constants, starts = _format(len(self.ids[0]), *sizes)
         numbers = iter(self.numbers)
         packed = []
@@ -58,16 +58,16 @@ class Alike:
             fields = constants.copy()
             fields[1], fields[3] = id_.encode(), pg.microseconds(time)
             fields[5], fields[7] = next(numbers) + 0.0, next(numbers) + 0.0
-            for names, start in zip(self.sets, starts, strict=True):
+            for names, start in zip(self.orders, starts, strict=True):
                 if names.order:
                     sent = [value + 0.0 for value in islice(numbers, len(names.order))]
-                    fields[start : start + 2 * len(sent) : 2] = [sent[at] for at in names.order]
+                    fields[start : start + 2 * len(sent) : 2] = [sent[index] for index in names.order]
             packed.append(pack(*fields))
         return packed
 
     def _pack_as_array(self) -> list[bytes]:
         count = len(self.ids)
-        sizes = tuple(len(names.order) for names in self.sets)
+        sizes = tuple(len(names.order) for names in self.orders)
         width = 2 + sum(sizes)
         encoded = _encode(self.numbers)
         tagged = np.frombuffer(encoded, _TAGGED, offset=len(encoded) - _TAGGED.itemsize * count * width)
@@ -78,12 +78,12 @@ class Alike:
         rows["started_at"] = [(time - pg.EPOCH) // pg.MICROSECOND for time in self.times]
         rows["duration_s"]["value"], rows["reward"]["value"] = values[:, 0], values[:, 1]
         start = 2
-        for column, names in zip(MAP_COLUMNS, self.sets, strict=True):
+        for column, names in zip(MAP_COLUMNS, self.orders, strict=True):
             if names.order:
-                rows[column]["value"] = values[:, [start + at for at in names.order]]
+                rows[column]["value"] = values[:, [start + index for index in names.order]]
                 start += len(names.order)
         packed, size = rows.tobytes(), rows.itemsize
-        return [packed[at : at + size] for at in range(0, len(packed), size)]
+        return [packed[start : start + size] for start in range(0, len(packed), size)]
 
 
 def pack_numbers(
@@ -91,10 +91,10 @@ def pack_numbers(
     started_at: datetime,
     duration_s: float | None,
     reward: float | None,
-    sets: Sets,
+    orders: NameOrders,
     maps: Sequence[Sequence[float]],
 ) -> bytes:
-    """The same for one episode, of which anything may be absent."""
+    """Pack one episode, of which anything may be absent."""
     return b"".join(
         (
             pg.text(id_),
@@ -102,8 +102,8 @@ def pack_numbers(
             pg.float8(duration_s),
             pg.float8(reward),
             *(
-                pg.float8_array([values[at] for at in names.order] or None)
-                for names, values in zip(sets, maps, strict=True)
+                pg.float8_array([values[index] for index in names.order] or None)
+                for names, values in zip(orders, maps, strict=True)
             ),
         )
     )
@@ -111,7 +111,7 @@ def pack_numbers(
 
 @lru_cache(maxsize=256)
 def _format(id_length: int, *sizes: int) -> tuple[Callable[..., bytes], list[Any], list[int]]:
-    """A row as one format: how to pack it, its fields with the constant ones in place, where each map begins."""
+    """Return how to pack a row, its fields with the constant ones in place, and where each map begins."""
     fields: list[Any] = [id_length, b"", 8, 0, 8, 0.0, 8, 0.0]
     form, starts = f">i{id_length}siqidid", []
     for size in sizes:
@@ -124,7 +124,7 @@ def _format(id_length: int, *sizes: int) -> tuple[Callable[..., bytes], list[Any
 
 @lru_cache(maxsize=256)
 def _template(id_length: int, *sizes: int) -> NDArray[Any]:
-    """A row with everything that is the same in all of them."""
+    """Return a row with everything that is the same in all of them."""
     fields: list[tuple[Any, ...]] = [
         *(("id_length", ">i4"), ("id", f"S{id_length}")),
         *(("time_length", ">i4"), ("started_at", ">i8")),
