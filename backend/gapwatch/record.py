@@ -6,8 +6,9 @@ as an absent one. Parts that many episodes share are frozen, so that they can be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -81,3 +82,20 @@ class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
         | None
         | UnsetType
     ) = UNSET
+
+
+class LaterField(NamedTuple):
+    """A field that came after the first release: a nullable column of `episodes`.
+
+    It takes part in content hashes only where it is present, so the hashes of records without it stay as they
+    are (decision 0018).
+    """
+
+    column: str
+    type: Literal["text", "int4", "float8", "text[]", "float8[]", "jsonb"]
+    value: Callable[[EpisodeRecord], Any] | None = None
+    """How to find the value, if it is not the record's field of the same name."""
+
+
+# In the order they came. An entry is never removed, renamed or given another type: stored hashes depend on it.
+LATER_FIELDS: tuple[LaterField, ...] = ()

@@ -6,15 +6,23 @@ differs here is a robot whose retry after an upgrade gets a conflict instead of 
 
 import asyncio
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gapwatch_client.backlog import Backlog
+from sqlalchemy import text
 
 from gapwatch.ingest.body import JSON
 from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.reading import Reader
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.pool import make_pool
+from gapwatch.store.write.accept import Acceptor
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "golden_hashes.json").read_text())
@@ -44,3 +52,94 @@ def test_a_record_has_the_hash_it_had_in_the_first_release(golden, ascii_only):
 def test_a_spool_of_the_first_release_has_the_hashes_it_had():
     episodes = [Reader().read_one(1, raw, sender_clock()) for raw in spooled_records()]
     assert {episode.id: episode.content_hash.hex() for episode in episodes} == GOLDEN["spool"]
+
+
+@pytest.fixture
+def upgraded(database: Database) -> Callable[..., list[dict[str, Any]]]:
+    """A database in which this release stored everything golden, taken over by a release with two more fields."""
+    with database.transaction() as connection:
+        project_id = connection.execute(
+            text("INSERT INTO projects (slug, name) VALUES ('p', 'p') RETURNING id")
+        ).scalar_one()
+
+    async def store() -> None:
+        pool = make_pool(database.url, size=1)
+        await pool.open()
+        reader = Reader()
+        for golden in GOLDEN["records"]:
+            raw = json.dumps(golden["record"]).encode()
+            episode = reader.read_one(project_id, raw, sender_clock(golden["clock_skew_s"]))
+            assert await Acceptor(pool).store([episode]) == ["accepted"]
+        spooled = [reader.read_one(project_id, raw, sender_clock()) for raw in spooled_records()]
+        assert set(await Acceptor(pool).store(spooled)) == {"accepted"}
+        await pool.close()
+
+    asyncio.run(store())
+    with database.transaction() as connection:
+        for table in ("episodes", "episode_revisions"):
+            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN operator text, ADD COLUMN plan jsonb"))
+
+    def send(*batches: tuple[float | None, list[str]]) -> list[dict[str, Any]]:
+        lines = "\n".join(
+            json.dumps({"project_id": project_id, "clock_skew_s": skew_s, "records": records})
+            for skew_s, records in batches
+        )
+        done = subprocess.run(
+            [sys.executable, HERE / "next_release.py", database.url],
+            input=lines,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return send
+
+
+def test_what_was_stored_before_a_field_was_added_is_a_duplicate_after_it(upgraded, database):
+    with database.transaction() as connection:
+        stored = connection.execute(text("SELECT id, encode(content_hash, 'hex') FROM episodes")).all()
+    hashes = {golden["record"]["id"]: golden["content_hash"] for golden in GOLDEN["records"]}
+    assert dict(map(tuple, stored)) == hashes | GOLDEN["spool"]
+    spooled = [raw.decode() for raw in spooled_records()]
+    records = [(golden["clock_skew_s"], [json.dumps(golden["record"])]) for golden in GOLDEN["records"]]
+    *answers, of_spool = upgraded(*records, (None, spooled))
+    assert [answer["statuses"] for answer in answers] == [["duplicate"]] * len(records)
+    assert [answer["hashes"] for answer in answers] == [[golden["content_hash"]] for golden in GOLDEN["records"]]
+    assert of_spool["statuses"] == ["duplicate"] * len(spooled)
+
+
+def test_an_added_field_is_stored_and_hashed_where_it_is_present(upgraded, database):
+    plain = GOLDEN["records"][0]["record"]
+    plan = {"planner": "rrt", "cost": 1.5}
+    variants = {
+        "absent": plain,
+        "null": plain | {"operator": None, "plan": None},
+        "a word": plain | {"operator": "ada"},
+        "the word elsewhere": plain | {"pair": "ada"},
+        "an object": plain | {"plan": plan},
+        "both": plain | {"operator": "ada", "plan": plan},
+    }
+    [answer] = upgraded((None, [json.dumps(each) for each in variants.values()]))
+    hashes = dict(zip(variants, answer["hashes"], strict=True))
+    assert hashes["null"] == hashes["absent"] == GOLDEN["records"][0]["content_hash"]
+    assert len(set(hashes.values())) == len(variants) - 1
+    assert answer["statuses"] == ["duplicate"] * 2 + ["conflict"] * 4
+
+    new = variants["both"] | {"id": "new"}
+    same = new | {"plan": {"cost": 1.5, "planner": "rrt"}}
+    zero, negative = (new | {"id": "zero", "plan": {"planner": "rrt", "cost": cost}} for cost in (0.0, -0.0))
+    several = [[new], [same], [new | {"operator": "bob"}], [zero], [negative]]
+    answers = upgraded(*((None, [json.dumps(each) for each in batch]) for batch in several))
+    statuses = [status for answer in answers for status in answer["statuses"]]
+    assert statuses == ["accepted", "duplicate", "conflict", "accepted", "duplicate"]
+    with database.transaction() as connection:
+        row = connection.execute(text("SELECT operator, plan, clock_skew_s FROM episodes WHERE id = 'new'")).one()
+    assert tuple(row) == ("ada", plan, None)
+
+
+def test_a_key_that_stands_twice_in_an_added_field_is_refused(upgraded):
+    record = json.dumps(GOLDEN["records"][0]["record"] | {"plan": {"planner": "rrt", "cost": 1.5}})
+    [answer] = upgraded((None, [record, record.replace('"cost"', '"cost": 2, "cost"')]))
+    assert (answer["statuses"], answer["refused"]) == (["conflict"], ["duplicate-key"])

@@ -29,12 +29,11 @@ CONTEXT_FIELDS = (
     *("conditions", "signals", "metrics", "contract"),
 )
 OUTCOME_FIELDS = ("outcome", "session", "failure", "safety")
-COUNTED_APART = ("id", "started_at", "duration_s", "reward")
+NUMBER_FIELDS = ("duration_s", "reward")
+_ALL_BUT_ID_AND_TIME = tuple(name for name in EpisodeRecord.__struct_fields__ if name not in {"id", "started_at"})
 # Whatever is left, later fields too.
 OWN_FIELDS = tuple(
-    name
-    for name in EpisodeRecord.__struct_fields__
-    if name not in {*CONTEXT_FIELDS, *OUTCOME_FIELDS, *COUNTED_APART}
+    name for name in _ALL_BUT_ID_AND_TIME if name not in {*CONTEXT_FIELDS, *OUTCOME_FIELDS, *NUMBER_FIELDS}
 )
 # The keys of `id` and `started_at`, and the two colons in a time that ends with Z.
 _COLONS_OF_ID_AND_TIME = 4
@@ -47,7 +46,7 @@ _TIME_WITH_OFFSET = re.compile(rb'"started_at"\s*:\s*"[^"]*[+-]\d\d:\d\d"')
 class CountedEpisode(Protocol):
     @property
     def colons(self) -> int:
-        """Those of all fields but COUNTED_APART."""
+        """Those of all fields but `id` and `started_at`."""
         ...
 
 
@@ -65,26 +64,24 @@ def count_own_colons(record: EpisodeRecord) -> int:
     return colons
 
 
-def may_repeat_keys(text: bytes, records: Sequence[EpisodeRecord], episodes: Sequence[CountedEpisode]) -> bool:
-    """Whether a key may stand twice in the text of these records. `episodes` are the records, packed."""
-    colons = sum([episode.colons for episode in episodes])
-    colons += sum([(record.duration_s is not UNSET) + (record.reward is not UNSET) for record in records])
-    return _has_more_colons(text, records, colons)
+def may_repeat_keys(text: bytes, joined_ids: str, episodes: Sequence[CountedEpisode]) -> bool:
+    """Whether a key may stand twice in the text of these episodes."""
+    colons = 0
+    for episode in episodes:
+        colons += episode.colons
+    return _has_more_colons(text, joined_ids, len(episodes), colons)
 
 
 def record_may_repeat_keys(raw: bytes, record: EpisodeRecord) -> bool:
-    """The same for one record, before it is packed."""
-    colons = count_colons(record, (*CONTEXT_FIELDS, *OUTCOME_FIELDS, *OWN_FIELDS, "duration_s", "reward"))
-    return _has_more_colons(raw, [record], colons)
+    """Whether a key may stand twice in a record that is not packed yet."""
+    return _has_more_colons(raw, record.id, 1, count_colons(record, _ALL_BUT_ID_AND_TIME))
 
 
-def _has_more_colons(text: bytes, records: Sequence[EpisodeRecord], colons: int) -> bool:
+def _has_more_colons(text: bytes, joined_ids: str, records: int, colons: int) -> bool:
     if b"\\" in text and _ESCAPED_COLON.search(text):
         return True
-    colons += _COLONS_OF_ID_AND_TIME * len(records)
-    colons += "".join([record.id for record in records]).count(":")
-    surplus = text.count(b":") - colons
+    surplus = text.count(b":") - colons - _COLONS_OF_ID_AND_TIME * records - joined_ids.count(":")
     if surplus == 0:
         return False
     # A key that stands twice may be `started_at` itself; then offsets explain nothing.
-    return text.count(b'"started_at"') != len(records) or surplus != len(_TIME_WITH_OFFSET.findall(text))
+    return text.count(b'"started_at"') != records or surplus != len(_TIME_WITH_OFFSET.findall(text))

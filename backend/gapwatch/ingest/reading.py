@@ -140,6 +140,6 @@ class Reader:
         if not ids.isascii() or ids.encode().translate(None, _PLAIN):
             raise _Odd
         episodes = pack_episodes(self._cache, project_id, records, clock.skew_s)
-        if may_repeat_keys(text, records, episodes):
+        if may_repeat_keys(text, ids, episodes):
             raise _Odd
         return episodes

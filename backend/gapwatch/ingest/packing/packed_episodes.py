@@ -17,9 +17,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple, replace
 
 from gapwatch.ingest.checks import check_own
-from gapwatch.ingest.duplicate_keys import count_own_colons
+from gapwatch.ingest.duplicate_keys import NUMBER_FIELDS, count_colons, count_own_colons
 from gapwatch.ingest.packing import copy_format as pg
 from gapwatch.ingest.packing.episode_context import EpisodeContext, encode_json, or_none
+from gapwatch.ingest.packing.later_fields import ALL_ABSENT, PackedLaterFields, pack_later_fields
 from gapwatch.ingest.packing.numbers import SameWidthEpisodes, pack_numbers
 from gapwatch.ingest.packing.packing_cache import PackingCache
 from gapwatch.record import EpisodeRecord, Failure
@@ -38,11 +39,13 @@ class PackedEpisode(Struct, gc=False):
     started_at: datetime
     context: EpisodeContext
     content: bytes
-    """What is hashed: the identity of the context, and the row from the outcome to the own fields."""
+    """What the first release hashed: the identity of the context, and the row from outcome to own fields."""
     content_hash: bytes
     colons: int
     """See `duplicate_keys.py`."""
     clock_skew: bytes = pg.NULL
+    """In COPY format."""
+    later_fields: bytes = ALL_ABSENT
     """In COPY format."""
 
     @property
@@ -54,6 +57,7 @@ class PackedEpisode(Struct, gc=False):
             _HASH_LENGTH,
             self.content_hash,
             self.clock_skew,
+            self.later_fields,
         )
 
 
@@ -85,12 +89,13 @@ def _pack(  # noqa: PLR0915
     find_conditions, find_signals, find_metrics = cache.find_conditions, cache.find_signals, cache.find_metrics
     groups: dict[tuple[Any, ...], SameWidthEpisodes] = {}
     numbers: list[bytes] = [b""] * len(records)
+    later_fields: dict[int, PackedLaterFields] = {}
     parts: list[tuple[str, datetime, EpisodeContext, bytes, bytes, int]] = []
     for index, record in enumerate(records):
         # fmt: off
         (id_, domain, policy, task, started_at, outcome, deployment, robot, site, simulator, stage, duration_s,
          reward, metrics, conditions, signals, failure, safety, session, pair, contract, embedding, links,
-         provenance) = astuple(record)
+         provenance, *later_values) = astuple(record)
         # fmt: on
         levels: tuple[Any, ...] = ()
         values: tuple[float, ...] = ()
@@ -118,14 +123,21 @@ def _pack(  # noqa: PLR0915
         # fmt: on
         context = find_context(key) or cache.make_context(key, project_id, record)
         own, colons = _NO_OWN_FIELDS, context.colons
-        if not (pair is links is provenance is embedding is UNSET) or (failure and failure.note is not UNSET):
+        if (
+            not (pair is links is provenance is embedding is UNSET)
+            or (failure and failure.note is not UNSET)
+            or (later_values and later_values.count(UNSET) != len(later_values))
+        ):
             check_own(record)
             colons += count_own_colons(record)
             own, failure = _pack_own(record)
+            if later_values:
+                later_fields[index] = pack_later_fields(record)
         how = (outcome, session, failure, safety)
         outcome_part = find_outcome(how) or cache.make_outcome(how, record, failure)
         colons += outcome_part.colons
         if type(duration_s) is float and type(reward) is float and id_.isascii():
+            colons += 2  # the keys of duration_s and reward
             width = (context.numbers, context.signals, context.metrics, len(id_))
             group = groups.get(width)
             if group is None:
@@ -141,6 +153,7 @@ def _pack(  # noqa: PLR0915
             if metrics:
                 flat += metrics.values()
         else:
+            colons += count_colons(record, NUMBER_FIELDS)
             numbers[index] = _pack_numbers_alone(record, context, values)
         parts.append((id_, started_at, context, outcome_part.packed, own, colons))
     for group in groups.values():
@@ -151,6 +164,10 @@ def _pack(  # noqa: PLR0915
         content = b"".join((context.identity, packed_outcome, own_numbers, own))
         content_hash = sha256(content).digest()[:_HASH_BYTES]
         episodes.append(PackedEpisode(id_, started_at, context, content, content_hash, colons))
+    for index, later in later_fields.items():
+        episode = episodes[index]
+        episode.later_fields = later.columns
+        episode.content_hash = sha256(episode.content + later.hashed).digest()[:_HASH_BYTES]
     return episodes
 
 

