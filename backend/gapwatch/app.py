@@ -9,7 +9,6 @@ from typing import Any, cast
 import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -42,7 +41,7 @@ from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.pipeline import Nudger, make_celery
 from gapwatch.settings import Settings
-from gapwatch.store.core.database import Database, translate
+from gapwatch.store.core.database import Database, DatabaseError, translate
 from gapwatch.store.core.pool import make_pool
 from gapwatch.store.write.accept import Acceptor
 
@@ -154,7 +153,7 @@ def _answer_errors(app: FastAPI, pages: Pages) -> None:
         return answer(request, invalid.problem(_instance(request)))
 
     def databases(request: Request, error: Exception) -> Response:
-        translated = translate(cast(DBAPIError, error))
+        translated = translate(cast(DatabaseError, error))
         if isinstance(translated, GapwatchError):
             return ours(request, translated)
         return unexpected(request, error)
@@ -167,7 +166,7 @@ def _answer_errors(app: FastAPI, pages: Pages) -> None:
     app.add_exception_handler(GapwatchError, ours)
     app.add_exception_handler(HTTPException, starlettes)
     app.add_exception_handler(RequestValidationError, parameters)
-    app.add_exception_handler(DBAPIError, databases)
+    app.add_exception_handler(DatabaseError, databases)
     # Starlette answers 500 and raises again for the server to log; ours answers and logs once.
     app.add_exception_handler(Exception, unexpected)
 

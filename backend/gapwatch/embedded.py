@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import psycopg
-from psycopg import sql
+from gapwatch.store.core.embedded_database import make_database
 
 POSTGRES_MAJOR = "18"
 DATABASE = "gapwatch"
@@ -98,7 +97,7 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
     for name, value in options.items():
         argv += ["-c", f"{name}={value}"]
     url = f"postgresql://{DATABASE}:{password}@/{DATABASE}?host={quote(str(run_dir), safe='')}"
-    return Server("postgres", tuple(argv), account, url, signal.SIGINT, lambda: _make_database(url))
+    return Server("postgres", tuple(argv), account, url, signal.SIGINT, lambda: make_database(url, DATABASE))
 
 
 def _shared_buffers_mb() -> int:
@@ -348,18 +347,6 @@ def _stop_leftover(cluster: Path, binaries: Path, account: ServerAccount | None)
     pg_ctl = [str(binaries / "pg_ctl"), "-D", str(cluster)]
     if _run([*pg_ctl, "status"], account).returncode == 0:
         _run([*pg_ctl, "stop", "-m", "fast", "-w", "-t", "30"], account)
-
-
-def _make_database(url: str) -> bool:
-    """Whether Postgres answers; creates our database on the very first start."""
-    try:
-        with psycopg.connect(url, dbname="postgres", connect_timeout=2, autocommit=True) as connection:
-            rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
-            if rows.fetchone() is None:
-                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def _redis_answers(path: Path) -> bool:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-import psycopg
-from psycopg_pool import PoolTimeout
 from starlette.requests import Request
 
 from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
-from gapwatch.errors import Forbidden, NotSignedIn, ServiceUnavailable
+from gapwatch.errors import Forbidden, NotSignedIn
 from gapwatch.store.core.pool import Pool
 from gapwatch.store.people.keys import find_key, touch_key
 
@@ -61,14 +58,11 @@ class Keyring:
         remembered = self._remembered.get(prefix)
         if remembered is not None and now - remembered[0] < REMEMBER_S:
             return remembered[1]
-        try:
-            async with asyncio.timeout(ANSWER_WITHIN_S), self._pool.connection() as connection:
-                holder = await find_key(connection, prefix)
-                if holder is not None and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S:
-                    self._touched[holder.key_id] = now
-                    await touch_key(connection, holder)
-        except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
-            raise ServiceUnavailable("The database is not answering; try again shortly.") from error
+        async with self._pool.answering(ANSWER_WITHIN_S) as connection:
+            holder = await find_key(connection, prefix)
+            if holder is not None and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S:
+                self._touched[holder.key_id] = now
+                await touch_key(connection, holder)
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
         self._remembered[prefix] = (now, holder)

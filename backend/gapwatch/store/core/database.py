@@ -21,7 +21,10 @@ from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
 
 T = TypeVar("T")
 
-__all__ = ["Connection", "Database", "session_options", "translate"]
+__all__ = ["Connection", "Database", "DatabaseError", "DatabaseUnusable", "session_options", "translate"]
+
+# What any statement may raise, for those who handle what nobody else did.
+DatabaseError = DBAPIError
 
 # A transaction that met one of these changed nothing and may simply run again.
 RETRYABLE = (postgres_errors.SerializationFailure, postgres_errors.DeadlockDetected)
@@ -126,8 +129,12 @@ class Database:
         self.engine.dispose()
 
 
+class DatabaseUnusable(Exception):
+    """The database refuses us or is not there; the message is the first line of its reason."""
+
+
 def translate(error: DBAPIError) -> Exception:
-    """The service's own error for a fault of the server; anything else stays what it is."""
+    """Return the service's own error for a fault of the server; anything else stays what it is."""
     if isinstance(error.orig, postgres_errors.DiskFull):
         return DiskFull()
     # Class 25: the server ended our idle transaction, or it is a standby that only reads.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from gapwatch.settings import ROOT
-from gapwatch.store.core.database import Database
+from gapwatch.store.core.database import Database, DatabaseUnusable
 
 # Two `migrate` at once (two containers starting) wait for each other on this advisory lock.
 MIGRATION_LOCK = 0x6A9_3A7C4
@@ -30,6 +31,14 @@ def migrate(database: Database, revision: str = "head") -> None:
         (command.downgrade if going_down else command.upgrade)(config, revision)
         # The session holds the lock; closing it for good releases the lock with it.
         connection.invalidate()
+
+
+def migrate_or_explain(database: Database) -> None:
+    """Bring the database up to date. Raise DatabaseUnusable with the server's reason."""
+    try:
+        migrate(database)
+    except OperationalError as error:
+        raise DatabaseUnusable(str(error.orig).strip().splitlines()[0]) from error
 
 
 def clear_for_restore(database: Database) -> bool:

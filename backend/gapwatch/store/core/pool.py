@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from gapwatch.errors import UnsafeServer
+from gapwatch.errors import ServiceUnavailable, UnsafeServer
 from gapwatch.store.core.copy_exchange import prepare_probe
 from gapwatch.store.core.database import session_options
 
@@ -41,7 +44,7 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
             reconnect_timeout=1,
             kwargs={
                 "autocommit": True,
-                # psycopg forgets everything that is prepared after a rollback, and `wire` prepares by itself.
+                # psycopg forgets prepared statements after a rollback; `copy_exchange` prepares its own.
                 "prepare_threshold": None,
                 "connect_timeout": 5,
                 "keepalives_idle": 30,
@@ -49,6 +52,16 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
                 "options": options,
             },
         )
+
+    @asynccontextmanager
+    async def answering(self, within_s: float) -> AsyncIterator[AsyncConnection]:
+        """Lend a connection for so many seconds. Raise ServiceUnavailable when the database does not answer."""
+        try:
+            # A frozen server answers neither a query nor its statement_timeout.
+            async with asyncio.timeout(within_s), self.connection() as connection:
+                yield connection
+        except (psycopg.OperationalError, PoolTimeout, TimeoutError) as error:
+            raise ServiceUnavailable("The database is not answering; try again shortly.") from error
 
     def distrust(self) -> None:
         """A connection failed: ask each of the others before it is used again."""
