@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from cachetools import LRUCache, TTLCache
 from starlette.requests import Request
 
 from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
@@ -24,11 +25,12 @@ class Keyring:
     def __init__(self, pool: Pool, server_secret: bytes) -> None:
         self._pool = pool
         self._server_secret = server_secret
-        self._remembered: dict[str, tuple[float, KeyHolder | None]] = {}
-        self._touched: dict[int, float] = {}
+        # With the time before the look-up: a key that is revoked during it must not live longer.
+        self._holders: LRUCache[str, tuple[float, KeyHolder | None]] = LRUCache(MOST_REMEMBERED)
+        self._lately_touched: TTLCache[int, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
 
     async def authorize(self, authorization: list[str], scope: str) -> KeyHolder:
-        """The holder of a valid key with the scope. One answer for absent, wrong, revoked and expired."""
+        """Return the holder of a valid key with the scope. Absent, wrong, revoked and expired get one answer."""
         secret = bearer(authorization[0]) if len(authorization) == 1 else None
         holder = None
         if secret is not None:
@@ -46,7 +48,7 @@ class Keyring:
         return holder
 
     def needs(self, scope: str) -> Callable[[Request], Awaitable[KeyHolder]]:
-        """A FastAPI dependency: the holder of a key with the scope."""
+        """Return a FastAPI dependency: the holder of a key with the scope."""
 
         async def holder(request: Request) -> KeyHolder:
             return await self.authorize(request.headers.getlist("authorization"), scope)
@@ -54,16 +56,15 @@ class Keyring:
         return holder
 
     async def _find(self, prefix: str) -> KeyHolder | None:
+        """Look up who a key belongs to. Remember it for a moment, and also that there is no such key."""
         now = time.monotonic()
-        remembered = self._remembered.get(prefix)
+        remembered = self._holders.get(prefix)
         if remembered is not None and now - remembered[0] < REMEMBER_S:
             return remembered[1]
         async with self._pool.answering(ANSWER_WITHIN_S) as connection:
             holder = await find_key(connection, prefix)
-            if holder is not None and now - self._touched.get(holder.key_id, -TOUCH_EVERY_S) >= TOUCH_EVERY_S:
-                self._touched[holder.key_id] = now
+            if holder is not None and holder.key_id not in self._lately_touched:
+                self._lately_touched[holder.key_id] = None
                 await touch_key(connection, holder)
-        if len(self._remembered) >= MOST_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[prefix] = (now, holder)
+        self._holders[prefix] = (now, holder)
         return holder
