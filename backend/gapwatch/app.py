@@ -31,8 +31,8 @@ from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
-from gapwatch.ingest.disk_space import SpaceGuard
-from gapwatch.ingest.rate_limits import Buckets
+from gapwatch.ingest.disk_space import DiskSpaceGuard
+from gapwatch.ingest.rate_limits import RateLimits
 from gapwatch.ingest.routes import IngestRoutes
 from gapwatch.keyring import Keyring
 from gapwatch.middleware import RequestContext
@@ -85,9 +85,9 @@ def make_app(settings: Settings) -> ASGIApp:
     )
     acceptor, keyring = Acceptor(pool), Keyring(pool, settings.server_secret())
     # Each process grants its share of a key's rate.
-    buckets = Buckets(settings.ingest_rate / settings.web_processes)
-    space = SpaceGuard(settings.data_dir / "postgres")
-    ingest = IngestRoutes(acceptor, keyring, buckets, space, nudger.nudge)
+    rate_limits = RateLimits(settings.ingest_rate / settings.web_processes)
+    disk_space = DiskSpaceGuard(settings.data_dir / "postgres")
+    ingest = IngestRoutes(acceptor, keyring, rate_limits, disk_space, nudger.nudge)
     app.router.routes += ingest.routes()
     app.include_router(episode_routes(database, keyring))
     app.include_router(deployment_routes(database, keyring))

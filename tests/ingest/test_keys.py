@@ -12,7 +12,7 @@ import pytest
 
 from gapwatch.access.keys import bearer, hash_key, new_key
 from gapwatch.errors import TooManyRequests
-from gapwatch.ingest.rate_limits import Buckets
+from gapwatch.ingest.rate_limits import RateLimits
 from gapwatch.store.core.database import Database
 from parts import clean_environment, episode, make_project, reachable, start_service, wait_until
 
@@ -139,7 +139,7 @@ def test_the_command_line_makes_a_key_for_the_running_service(service):
 def test_an_empty_bucket_refuses_until_it_is_full_again(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    buckets = Buckets(per_second=10)
+    buckets = RateLimits(per_second=10)
     for _ in range(20):
         buckets.check(1)
         buckets.take(1, 1)
@@ -154,7 +154,7 @@ def test_an_empty_bucket_refuses_until_it_is_full_again(monkeypatch):
 def test_a_large_batch_is_taken_and_waited_for(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    buckets = Buckets(per_second=10)
+    buckets = RateLimits(per_second=10)
     buckets.check(1)
     buckets.take(1, 120)
     with pytest.raises(TooManyRequests) as refused:

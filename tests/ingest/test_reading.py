@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gapwatch.ingest.body import JSON, NDJSON
-from gapwatch.ingest.checks import Refused, check_record
+from gapwatch.ingest.checks import RecordRefused, check_record
 from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.packing import numbers
 from gapwatch.ingest.packing.packed_episodes import pack_episodes
@@ -82,7 +82,7 @@ def test_together_and_alone_give_the_same_rows(only_together):
     records = varied(300)
     found = read(written(records))
     assert found.sent == 300
-    assert found.places == list(range(300))
+    assert found.indexes == list(range(300))
     one_by_one = [alone(written(each)) for each in records]
     assert hashes(found.episodes) == hashes(one_by_one)
     assert [episode.row for episode in found.episodes] == [episode.row for episode in one_by_one]
@@ -224,7 +224,7 @@ def test_a_key_that_stands_twice_is_found_among_others(plain, twice, offset):
         found = read(body, kind)
         assert [(fault["index"], fault["code"]) for fault in found.faults] == [(7, "duplicate-key")]
         assert len(found.episodes) == 19
-    with pytest.raises(Refused):
+    with pytest.raises(RecordRefused):
         Reader().read_one(1, each[7], CLOCK)
 
 

@@ -1,4 +1,4 @@
-"""Splitting a batch into the bytes of its records, so that one bad record cannot take the others with it."""
+"""Split a batch into the bytes of its records, so that one bad record cannot take the others with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapwatch.errors import BodyTooLarge, Fault, Invalid, MalformedBody
 from gapwatch.ingest.body import NDJSON
 
 MOST_ITEMS = 10_000
-# Beyond these a body is looked through before anything is made of its members: millions of zeros fit in it too.
+# Count the members of a body beyond these before making anything of them: it may be millions of zeros.
 MANY_COMMAS = 100_000
 MOST_OBJECTS = 500_000
 
@@ -44,7 +44,7 @@ def _members(body: bytes) -> list[bytes]:
     try:
         return [bytes(member) for member in _decoder.decode(body)]
     except msgspec.ValidationError:
-        # No array; but is it JSON at all?
+        # Not an array; but is it JSON at all?
         try:
             msgspec.json.decode(body, type=Raw)
         except msgspec.DecodeError:
@@ -78,38 +78,38 @@ def _too_many() -> BodyTooLarge:
 
 
 def _members_of_bad_json(body: bytes) -> list[bytes]:
-    """Python's json writes NaN, which is not JSON. Its parser finds where each member ends all the same."""
+    """Split an array with NaN in it. Python's json writes such; its parser still finds where each member ends."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         raise _malformed("not-utf8", "A body is UTF-8 text.") from None
     scanner = json.JSONDecoder()
     blank = " \t\r\n"
-    at = len(text) - len(text.lstrip(blank))
-    if text[at : at + 1] != "[":
+    position = len(text) - len(text.lstrip(blank))
+    if text[position : position + 1] != "[":
         raise _malformed("malformed-json", "This is not a JSON array.")
     members: list[bytes] = []
-    at += 1
+    position += 1
     try:
         while True:
-            while text[at] in blank:
-                at += 1
-            _, end = scanner.raw_decode(text, at)
-            members.append(text[at:end].encode("utf-8"))
-            at = end
-            while text[at] in blank:
-                at += 1
-            if text[at] == "]":
+            while text[position] in blank:
+                position += 1
+            _, end = scanner.raw_decode(text, position)
+            members.append(text[position:end].encode("utf-8"))
+            position = end
+            while text[position] in blank:
+                position += 1
+            if text[position] == "]":
                 break
-            if text[at] != ",":
+            if text[position] != ",":
                 raise ValueError
-            at += 1
+            position += 1
             if len(members) > MOST_ITEMS:
                 break
     except (ValueError, IndexError, RecursionError):
-        where = len(text[:at].encode("utf-8", "replace"))
+        where = len(text[:position].encode("utf-8", "replace"))
         raise _malformed("malformed-json", f"This is not JSON, from byte {where} on.") from None
-    if text[at] == "]" and text[at + 1 :].strip(blank):
+    if text[position] == "]" and text[position + 1 :].strip(blank):
         raise _malformed("malformed-json", "Something follows the JSON array.")
     return members
 

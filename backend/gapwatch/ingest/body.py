@@ -1,4 +1,4 @@
-"""Reading a request body within bounds: type, encoding, size and time are checked before memory is spent."""
+"""Read a request body within bounds: type, encoding, size and time are checked before memory is spent."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ NDJSON = "application/x-ndjson"
 
 
 class Call:
-    """The head of a request, and what its body comes from."""
+    """The headers of a request, and where its body comes from."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self._head: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
         self.receive = receive
         self._take: Callable[[], bytes | None] | None = scope.get("extensions", {}).get(WHOLE_BODY)
 
     def body_at_hand(self) -> bytes | None:
-        """All of the body, if it has come already: most have, and need neither clock nor wait."""
+        """Return the whole body if it has already arrived. Most have, and need neither a time-out nor a wait."""
         return None if self._take is None else self._take()
 
     def all(self, name: bytes) -> list[str]:
-        return [value.decode("latin-1") for given, value in self._head if given == name]
+        return [value.decode("latin-1") for header, value in self._headers if header == name]
 
     def first(self, name: bytes) -> str | None:
-        for given, value in self._head:
-            if given == name:
+        for header, value in self._headers:
+            if header == name:
                 return value.decode("latin-1")
         return None
 
 
 @lru_cache(maxsize=100)
 def media_type(declared: str | None, allowed: tuple[str, ...]) -> str:
-    """The one declared type, or 415. A charset other than UTF-8 is refused too."""
+    """Return the declared type, or answer 415. Refuse charsets other than UTF-8 too."""
     kind, _, parameters = (declared or "").partition(";")
     kind = kind.strip().lower()
     charset = re.search(r'charset\s*=\s*"?([\w-]+)', parameters, re.IGNORECASE)
@@ -58,7 +58,7 @@ def media_type(declared: str | None, allowed: tuple[str, ...]) -> str:
 
 
 async def read_body(call: Call, limit: int) -> bytes:
-    """The whole body, decompressed, at most `limit` bytes of it and within 15 seconds."""
+    """Return the whole body, decompressed. Refuse more than `limit` bytes or 15 seconds."""
     encoding = (call.first(b"content-encoding") or "identity").strip().lower()
     if encoding not in {"identity", "gzip", "zstd", ""}:
         raise UnsupportedMediaType(
@@ -100,7 +100,7 @@ async def _receive(receive: Receive, limit: int) -> bytes:
 
 
 def _gunzip(packed: bytes, limit: int) -> bytes:
-    """One complete gzip member and nothing behind it, unpacked no further than the limit."""
+    """Unpack one complete gzip member with nothing behind it, no further than the limit."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         body = unpacker.decompress(packed, limit + 1)
@@ -116,11 +116,11 @@ def _gunzip(packed: bytes, limit: int) -> bytes:
 
 
 def _unzstd(packed: bytes, limit: int) -> bytes:
-    """One complete zstd frame and nothing behind it; one that would grow beyond the limit is never unpacked."""
+    """Unpack one complete zstd frame with nothing behind it. One that would exceed the limit is never unpacked."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=2**23)
     try:
         size = zstandard.frame_content_size(packed)
-        if size < 0:  # not told in the frame: look how far it goes, a little at a time
+        if size < 0:  # the frame does not say: unpack a little at a time to find out
             size = _unpacked_size(unpacker, packed, limit)
         if size > limit:
             raise _too_large(limit)

@@ -1,8 +1,7 @@
-"""Raw bytes of one record into a checked episode, or into everything that is wrong with it.
+"""Check one record: its bytes into a valid `EpisodeRecord`, or into everything that is wrong with it.
 
-Records come here one by one only when those of a request could not be taken together (`reading.py`). Only one
-that looks odd is looked at closely, and only a refused one is explained field by field: the cost of good
-answers is paid by bad records.
+Records come here only when those of a request could not be read together (`reading.py`). Only an odd one is looked
+at closely, and only a refused one is explained field by field: bad records pay for good answers.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from cachetools import LRUCache
 from msgspec import UNSET, Raw, UnsetType
 
 from gapwatch.errors import Fault
@@ -33,21 +33,21 @@ FARTHEST_AHEAD = timedelta(hours=24)
 
 # Names that go into addresses: no separators of a URL.
 ADDRESSABLE = re.compile(r"[^\s/?#%\\\x00-\x1f\x7f-\x9f]+")
-# Possessive, and content with a string that never ends: linear whatever is sent.
+# Possessive, and matches a string that never ends: linear whatever is sent.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
-# Beyond this the nesting is no mistake any more but an attack on the parser.
+# Deeper nesting is no mistake any more but an attack on the parser.
 ABSURDLY_DEEP = 500
 MOST_KNOWN_CONTRACTS = 1000
 LARGEST_KNOWN_CONTRACT = 4096
 
 _decoder = msgspec.json.Decoder(EpisodeRecord)
 _encoder = msgspec.json.Encoder(order="deterministic")
-_known_contracts: dict[bytes, Raw] = {}
+_canonical_contracts: LRUCache[bytes, Raw] = LRUCache(MOST_KNOWN_CONTRACTS)
 
 
-class Refused(Exception):
-    """A record that cannot be stored, with every reason found."""
+class RecordRefused(Exception):
+    """A record cannot be stored; has every reason found."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(faults[0]["code"])
@@ -59,35 +59,35 @@ class Refused(Exception):
 
 
 def check_record(raw: bytes, now: datetime) -> EpisodeRecord:
-    """The record as an episode ready to store, or Refused."""
+    """Return the decoded record. Raise RecordRefused."""
     if len(raw) > LARGEST_RECORD_BYTES:
-        raise Refused([fault("", "record-too-large", "A record may have at most 1 MiB.")])
+        raise RecordRefused([fault("", "record-too-large", "A record may have at most 1 MiB.")])
     if raw.count(b"[") + raw.count(b"{") > DEEPEST:
         _refuse_depth(raw)
     try:
         record = _decoder.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise Refused(explain(raw)) from None
+        raise RecordRefused(explain(raw)) from None
     if record_may_repeat_keys(raw, record):
         faults = unreadable(raw)
         if faults:
-            raise Refused(faults)
+            raise RecordRefused(faults)
     faults = _id_faults(record) + context_faults(record) + time_faults(record, now)
     faults += outcome_faults(record) + own_faults(record) + contract_faults(record)
     # Only an escape can bring U+0000, and only an escape or a byte beyond ASCII a letter of two forms.
     if b"\\u" in raw:
         faults += _check_escapes(record)
     if faults:
-        raise Refused(faults)
+        raise RecordRefused(faults)
     if (b"\\u" in raw or not raw.isascii()) and not normalise_text(record):
-        raise Refused(
+        raise RecordRefused(
             [fault("", "duplicate-key", "Two names in one object differ only in how a letter is composed.")]
         )
     return record
 
 
 def check_context(record: EpisodeRecord) -> None:
-    """Check what types cannot say of the fields that many records share. Raise Refused."""
+    """Check what types cannot say of the fields that many records share. Raise RecordRefused."""
     _refuse(context_faults(record) + contract_faults(record))
 
 
@@ -101,7 +101,7 @@ def check_own(record: EpisodeRecord) -> None:
 
 def _refuse(faults: list[Fault]) -> None:
     if faults:
-        raise Refused(faults)
+        raise RecordRefused(faults)
 
 
 def _id_faults(record: EpisodeRecord) -> list[Fault]:
@@ -168,23 +168,21 @@ _BAD_NAME = "A name has no control or invisible characters and no space at eithe
 
 
 def contract_faults(record: EpisodeRecord) -> list[Fault]:
-    """Bring the contract to its canonical form, so that equal ones are one. Robots send few, and often."""
+    """Bring the contract to its canonical form, so that equal ones are stored once. Robots send few, and often."""
     if not isinstance(record.contract, Raw):
         return []
     raw = bytes(record.contract)
     if raw == b"null":
         record.contract = UNSET
         return []
-    known = _known_contracts.get(raw)
-    if known is None:
-        known, faults = _canonical_contract(raw)
+    canonical = _canonical_contracts.get(raw)
+    if canonical is None:
+        canonical, faults = _canonical_contract(raw)
         if faults:
             return faults
         if len(raw) <= LARGEST_KNOWN_CONTRACT:
-            if len(_known_contracts) >= MOST_KNOWN_CONTRACTS:
-                _known_contracts.clear()
-            _known_contracts[raw] = known
-    record.contract = known
+            _canonical_contracts[raw] = canonical
+    record.contract = canonical
     return []
 
 
@@ -208,16 +206,16 @@ def _canonical_contract(raw: bytes) -> tuple[Raw, list[Fault]]:
 
 
 def _refuse_depth(raw: bytes) -> None:
-    """Looked at before decoding: recursion would end somewhere, and not where we say."""
+    """Refuse deep nesting before decoding, where recursion would end at a depth that is not ours."""
     depth = deepest = 0
     for bracket in _BRACKET.finditer(_STRING.sub(b"", raw)):
         depth += 1 if bracket[0] in b"[{" else -1
         deepest = max(deepest, depth)
         if deepest > ABSURDLY_DEEP:
-            raise Refused([fault("", "malformed-json", "The nesting is too deep.")])
+            raise RecordRefused([fault("", "malformed-json", "The nesting is too deep.")])
     # The record itself is one level, the contract's own levels begin below it.
     if deepest > DEEPEST + 1:
-        raise Refused([fault("", "too-deep", f"At most {DEEPEST} levels of nesting.")])
+        raise RecordRefused([fault("", "too-deep", f"At most {DEEPEST} levels of nesting.")])
 
 
 def _depth(value: Any) -> int:
@@ -237,7 +235,7 @@ def _contains_nul(value: Any) -> bool:
 
 
 def _check_escapes(record: EpisodeRecord) -> list[Fault]:
-    """Postgres stores every character but U+0000. The contract was looked through by itself."""
+    """Find U+0000, the one character that Postgres cannot store. The contract is checked by itself."""
     return [
         fault(f"/{name}", "nul-character", "U+0000 cannot be stored.")
         for name in record.__struct_fields__

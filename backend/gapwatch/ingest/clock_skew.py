@@ -1,4 +1,4 @@
-"""A sender whose clock is wrong: it says when it sent, and its times are corrected by the difference."""
+"""Senders whose clock is wrong: they say when they sent, and their times are corrected by the difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class SenderClock:
     skew_s: float | None
     """How far it is ahead of ours, when that matters."""
 
-    def told(self) -> dict[str, float]:
+    def as_answer(self) -> dict[str, float]:
+        """What the answer says about the clock."""
         return {} if self.skew_s is None else {"clock_skew_s": self.skew_s}
 
 
@@ -32,9 +33,9 @@ def read_clock(sent_at: str | None) -> SenderClock:
     if sent_at is None:
         return SenderClock(now, None)
     try:
-        there = msgspec.convert(sent_at, type=Time)
-        skew_s = (there - now).total_seconds()
-        datetime.now(UTC) + timedelta(seconds=2 * skew_s)
+        skew_s = (msgspec.convert(sent_at, type=Time) - now).total_seconds()
+        # Raises OverflowError for a clock that is too far off to correct a time by.
+        now + timedelta(seconds=2 * skew_s)
     except (msgspec.ValidationError, OverflowError):
         message = f"{_HEADER} is the time of sending, RFC 3339 with an offset."
         raise Invalid(message, errors=[Fault(pointer=_HEADER, code="bad-time", message=message)]) from None

@@ -41,7 +41,7 @@ class GroupCommit:
             try:
                 statuses = await self._store([episode for episode, _ in group])
             except Exception as error:
-                await self._fall_apart(group, error)
+                await self._store_each(group, error)
                 continue
             for (_, future), status in zip(group, statuses, strict=True):
                 if not future.done():
@@ -53,18 +53,18 @@ class GroupCommit:
             self._stored()
         return statuses
 
-    async def _fall_apart(
+    async def _store_each(
         self, group: list[tuple[PackedEpisode, asyncio.Future[Status]]], error: Exception
     ) -> None:
-        """A group failed. Unless the database is away, one of its episodes is to blame: store each alone."""
+        """Answer a failed group. Unless the database is away, an episode is to blame: store each alone."""
         for episode, future in group:
             try:
                 if isinstance(error, ServiceUnavailable) or len(group) == 1:
                     raise error
                 [status] = await self._store([episode])
-            except Exception as own:
+            except Exception as own_error:
                 if not future.done():
-                    future.set_exception(own)
+                    future.set_exception(own_error)
             else:
                 if not future.done():
                     future.set_result(status)

@@ -1,4 +1,4 @@
-"""Refusing to write before the disk is full.
+"""Refuse to write before the disk is full.
 
 When Postgres cannot write its log it stops, and reading stops with it. Ingest therefore ends while there
 is still room: writes are answered 507, pages and queries go on, and everything heals once space is freed.
@@ -17,7 +17,7 @@ LEAST_FREE_BYTES = 96 * 1024 * 1024
 LOOK_EVERY_S = 0.5
 
 
-class SpaceGuard:
+class DiskSpaceGuard:
     """Watches the disk of the embedded cluster; an outside Postgres reports its own full disk."""
 
     def __init__(self, cluster: Path) -> None:

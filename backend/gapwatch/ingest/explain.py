@@ -1,4 +1,4 @@
-"""What is wrong with a refused record, found field by field and told without echoing its values.
+"""Say what is wrong with a refused record, field by field and without echoing its values.
 
 Runs only for refused records, so it may take its time: the standard library's parser accepts what the
 decoder refused (NaN, repeated keys) just long enough to say where it stands.
@@ -31,7 +31,7 @@ _REQUIRED = [field.name for field in _FIELDS if field.required]
 
 
 def explain(raw: bytes) -> list[Fault]:
-    """The reasons why a record is refused, found field by field: the first twenty."""
+    """Return the first twenty reasons why a record is refused."""
     return _reasons(raw)[:MOST_REASONS]
 
 
@@ -49,7 +49,7 @@ def _reasons(raw: bytes) -> list[Fault]:
     if len(faults) == MOST_REASONS:
         return faults
     faults = not_finite(value, "") + faults
-    bad = {found["pointer"].split("/")[1] for found in faults}
+    bad = {reason["pointer"].split("/")[1] for reason in faults}
     for name in _REQUIRED:
         if value.get(name) is None:
             faults.append(fault(f"/{name}", "missing", "This field is required."))
@@ -61,7 +61,7 @@ def _reasons(raw: bytes) -> list[Fault]:
 
 
 def unreadable(raw: bytes) -> list[Fault]:
-    """Whether the bytes are readable JSON at all, without a repeated key."""
+    """Return why the bytes are not readable JSON without repeated keys; nothing if they are."""
     fault = _parse_leniently(raw)[1]
     return [] if fault is None else [fault]
 
@@ -71,7 +71,7 @@ class _DuplicateKey(ValueError):
 
 
 def _parse_leniently(raw: bytes) -> tuple[Any, Fault | None]:
-    """What the standard library makes of bytes that were refused, or why it cannot read them either."""
+    """Return what the standard library reads in bytes that were refused, or why it cannot read them either."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -102,20 +102,20 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _convert(value: Any, kind: Any, pointer: str) -> list[Fault]:
-    """The faults of one field. Members of a map are tried one by one, so that each bad one is named."""
+    """Return the faults of one field. Members of a map are tried one by one, so that each bad one is named."""
     if value is None and pointer.count("/") == 1:
         return []
     if pointer.lstrip("/") in MAPS and isinstance(value, dict):
-        found: list[Fault] = []
+        faults: list[Fault] = []
         for name, member in value.items():
-            found += _convert_one({name: member}, kind, f"{pointer}/{pointer_part(str(name))}")
-            if len(found) >= MOST_REASONS:
+            faults += _convert_value({name: member}, kind, f"{pointer}/{pointer_part(str(name))}")
+            if len(faults) >= MOST_REASONS:
                 break
-        return found or _convert_one(value, kind, pointer)
-    return _convert_one(value, kind, pointer)
+        return faults or _convert_value(value, kind, pointer)
+    return _convert_value(value, kind, pointer)
 
 
-def _convert_one(value: Any, kind: Any, pointer: str) -> list[Fault]:
+def _convert_value(value: Any, kind: Any, pointer: str) -> list[Fault]:
     try:
         # The value came from the standard parser; back to JSON so that one decoder judges all.
         msgspec.json.decode(msgspec.json.encode(value), type=kind)
@@ -129,7 +129,7 @@ def _convert_one(value: Any, kind: Any, pointer: str) -> list[Fault]:
 
 
 def _plain_words(message: str) -> tuple[str, str]:
-    """Code and sentence for a decoder's message, without any value of the sender's in it."""
+    """Translate a decoder's message into a code and a sentence without any value of the sender's."""
     if message.startswith("Object missing required field"):
         return "missing", f"The field {message.split('`')[1]} is required here."
     if message.startswith("Object contains unknown field"):
@@ -154,17 +154,19 @@ def not_finite(value: Any, pointer: str) -> list[Fault]:
         return [fault(pointer, "not-finite", "NaN and infinity are refused; leave the field out.")]
     if isinstance(value, dict):
         return [
-            found
+            reason
             for name, member in value.items()
-            for found in not_finite(member, f"{pointer}/{pointer_part(name)}")
+            for reason in not_finite(member, f"{pointer}/{pointer_part(name)}")
         ]
     if isinstance(value, list):
-        return [found for i, member in enumerate(value) for found in not_finite(member, f"{pointer}/{i}")]
+        return [
+            reason for index, member in enumerate(value) for reason in not_finite(member, f"{pointer}/{index}")
+        ]
     return []
 
 
 def pointer_part(name: str) -> str:
-    """A name as part of a JSON pointer, cut short: it is the sender's text."""
+    """Escape a name for a JSON pointer, and cut it short: it is the sender's text."""
     clean = INVISIBLE.sub("�", name.encode("utf-8", "replace").decode())
     return clean[:64].replace("~", "~0").replace("/", "~1")
 

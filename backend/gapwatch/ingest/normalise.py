@@ -1,4 +1,4 @@
-"""One form for letters that can be composed in several ways."""
+"""Bring letters that can be composed in several ways to one form."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gapwatch.record import EpisodeRecord
 
 
 def normalise_text(record: EpisodeRecord) -> bool:
-    """é as one character or as two is one name to people; it is stored as one (Unicode NFC), in place.
+    """Normalise all texts of a record in place (Unicode NFC): é as one character or as two is one name to people.
 
-    False when two names of one map become the same.
+    Return False when two names of one map become the same.
 
-    Text by text, each of bounded length: over a whole body the cost of a long run of combining marks grows with
-    its square. The contract is compared as it was written.
+    Each text is short and normalised by itself: over a whole body the cost of a long run of combining marks grows
+    with its square. The contract is compared as it was written.
     """
     for name in record.__struct_fields__:
         if name != "contract":

@@ -1,9 +1,7 @@
-"""What one key may take: a token bucket for its rate, and few lanes for its batches.
+"""What one key may take: so many episodes a second, and so many batches at a time.
 
-One noisy sender is slowed down, the others are not.
-
-Buckets live in the process, so that ingest never waits for anything but Postgres; each of several web
-processes gives out its share of the rate.
+A noisy sender is slowed down, the others are not. The limits live in the process, so that ingest never waits for
+anything but Postgres; each of several web processes gives out its share of the rate.
 """
 
 from __future__ import annotations
@@ -12,29 +10,35 @@ import asyncio
 import math
 import time
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from cachetools import LRUCache
 
 from gapwatch.errors import TooManyRequests
 
 BURST_S = 2.0
-MOST_BUCKETS = 10_000
-# Batches of one key that are read and stored at the same time; fewer than there are database connections.
-LANES = 4
+# Of a key that is forgotten beyond these the bucket is full again.
+MOST_KEYS = 10_000
+# Fewer than there are database connections.
+BATCHES_AT_A_TIME = 4
 
 
 @dataclass
-class _Bucket:
+class _TokenBucket:
     tokens: float
-    at: float
+    filled_at: float
 
 
-class Buckets:
+class RateLimits:
+    """A token bucket for each key."""
+
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
-        self._most = max(1.0, per_second * BURST_S)
-        self._buckets: dict[int, _Bucket] = {}
+        self._capacity = max(1.0, per_second * BURST_S)
+        self._buckets: LRUCache[int, _TokenBucket] = LRUCache(MOST_KEYS)
 
     def check(self, key_id: int) -> None:
-        """Refuse while the bucket is empty. Asked before a body is read, so that refusing costs little."""
+        """Refuse while the bucket is empty. Called before a body is read, so that refusing costs little."""
         bucket = self._filled(key_id)
         if bucket.tokens <= 0:
             seconds = math.ceil(-bucket.tokens / self._rate) or 1
@@ -44,26 +48,25 @@ class Buckets:
             )
 
     def take(self, key_id: int, episodes: int) -> None:
-        """A batch larger than the bucket puts it into debt and the next request waits that long."""
+        """Take tokens. A batch larger than the bucket leaves a debt, and the next request waits that long."""
         self._filled(key_id).tokens -= episodes
 
-    def _filled(self, key_id: int) -> _Bucket:
+    def _filled(self, key_id: int) -> _TokenBucket:
         now = time.monotonic()
         bucket = self._buckets.get(key_id)
         if bucket is None:
-            if len(self._buckets) >= MOST_BUCKETS:
-                self._buckets.clear()
-            bucket = self._buckets[key_id] = _Bucket(self._most, now)
-        bucket.tokens = min(self._most, bucket.tokens + (now - bucket.at) * self._rate)
-        bucket.at = now
+            bucket = self._buckets[key_id] = _TokenBucket(self._capacity, now)
+        bucket.tokens = min(self._capacity, bucket.tokens + (now - bucket.filled_at) * self._rate)
+        bucket.filled_at = now
         return bucket
 
 
-class Lanes:
-    """Bounds the memory and the connections that the batches of one key hold at a time."""
+class BatchSlots:
+    """Bound the memory and the connections that the batches of one key hold at a time."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, asyncio.Semaphore] = {}
+        # A semaphore lives as long as a batch holds it or waits for it.
+        self._slots: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
     def of(self, key_id: int) -> asyncio.Semaphore:
-        return self._lanes.setdefault(key_id, asyncio.Semaphore(LANES))
+        return self._slots.setdefault(key_id, asyncio.Semaphore(BATCHES_AT_A_TIME))

@@ -1,7 +1,7 @@
 """`POST /api/v1/episodes` and `/episodes/batch`: from the bytes of a request to a committed transaction.
 
-Answered directly (`fast_answers.py`): the body is read, checked and packed by us, and of a framework only the cost
-would be left.
+Posts are answered without the framework (`fast_answers.py`): we read, check and pack the body ourselves, so only
+the framework's cost would be left.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from gapwatch.errors import Conflict, Fault, GapwatchError, Invalid, MalformedBo
 from gapwatch.fast_answers import Handler, RawAnswer
 from gapwatch.ingest.batch import split_batch
 from gapwatch.ingest.body import JSON, LARGEST_BATCH, LARGEST_SINGLE, NDJSON, Call, media_type, read_body
-from gapwatch.ingest.checks import Refused
+from gapwatch.ingest.checks import RecordRefused
 from gapwatch.ingest.clock_skew import read_clock
 from gapwatch.ingest.commits import GroupCommit
-from gapwatch.ingest.disk_space import SpaceGuard
-from gapwatch.ingest.rate_limits import Buckets, Lanes
-from gapwatch.ingest.reading import MOST_KEPT, Read, Reader
+from gapwatch.ingest.disk_space import DiskSpaceGuard
+from gapwatch.ingest.rate_limits import BatchSlots, RateLimits
+from gapwatch.ingest.reading import MOST_KEPT, ParsedBatch, Reader
 from gapwatch.keyring import Keyring
 from gapwatch.store.write.accept import (
     Acceptor,
@@ -33,7 +33,7 @@ from gapwatch.store.write.accept import (
     Status,
 )
 
-# Of a refused record so much is kept: enough to find the typo, not enough to fill a disk.
+# Kept of a refused record: enough to find the typo, not enough to fill a disk.
 LARGEST_QUARANTINED_BYTES = 64 * 1024
 
 NO_SUCH_EPISODE = "There is no episode with this id."
@@ -54,17 +54,17 @@ class IngestRoutes:
         self,
         acceptor: Acceptor,
         keyring: Keyring,
-        buckets: Buckets,
-        space: SpaceGuard,
+        rate_limits: RateLimits,
+        disk_space: DiskSpaceGuard,
         nudge: Callable[[str], None],
     ) -> None:
         self._acceptor = acceptor
         self._group = GroupCommit(acceptor, lambda: nudge("fold"))
         self._reader = Reader()
         self._keyring = keyring
-        self._buckets = buckets
-        self._lanes = Lanes()
-        self._space = space
+        self._rate_limits = rate_limits
+        self._batch_slots = BatchSlots()
+        self._disk_space = disk_space
         self._nudge = nudge
 
     def routes(self) -> list[Route]:
@@ -75,7 +75,7 @@ class IngestRoutes:
         ]
 
     def posts(self) -> dict[str, Handler]:
-        """The calls that are worth answering directly."""
+        """Return the calls that are answered without the framework."""
         return {"/api/v1/episodes": self.post_episode, "/api/v1/episodes/batch": self.post_batch}
 
     async def post_episode(self, scope: Scope, receive: Receive) -> RawAnswer:
@@ -84,16 +84,16 @@ class IngestRoutes:
         media_type(call.first(b"content-type"), (JSON,))
         clock = read_clock(call.first(b"gapwatch-sent-at"))
         raw = await read_body(call, LARGEST_SINGLE)
-        self._buckets.take(holder.key_id, 1)
+        self._rate_limits.take(holder.key_id, 1)
         try:
             episode = self._reader.read_one(holder.project_id, raw, clock)
-        except Refused as refused:
+        except RecordRefused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
         status = await self._group.store(episode)
         if status in FAULT_OF_STATUS:
             code, message = FAULT_OF_STATUS[status]
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
-        body = {"id": episode.id, "status": status} | clock.told()
+        body = {"id": episode.id, "status": status} | clock.as_answer()
         return RawAnswer(201 if status == "accepted" else 200, _encode(body))
 
     async def post_batch(self, scope: Scope, receive: Receive) -> RawAnswer:
@@ -102,14 +102,14 @@ class IngestRoutes:
         kind = media_type(call.first(b"content-type"), (JSON, NDJSON))
         clock = read_clock(call.first(b"gapwatch-sent-at"))
         strict = "handling=strict" in (call.first(b"prefer") or "").replace(" ", "").lower()
-        async with self._lanes.of(holder.key_id):
+        async with self._batch_slots.of(holder.key_id):
             body = await read_body(call, LARGEST_BATCH)
-            read = await self._reader.read_batch(holder.project_id, body, kind, clock)
-            self._buckets.take(holder.key_id, read.sent)
-            outcome = await self._store_batch(holder, read, lambda: split_batch(body, kind), strict=strict)
+            batch = await self._reader.read_batch(holder.project_id, body, kind, clock)
+            self._rate_limits.take(holder.key_id, batch.sent)
+            outcome = await self._store_batch(holder, batch, lambda: split_batch(body, kind), strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
-        return RawAnswer(200, _encode(outcome | clock.told()))
+        return RawAnswer(200, _encode(outcome | clock.as_answer()))
 
     async def put_episode(self, request: Request) -> Response:
         """Correct a stored episode: the whole record again, under the same id."""
@@ -119,18 +119,18 @@ class IngestRoutes:
         raw = await read_body(call, LARGEST_SINGLE)
         try:
             episode = self._reader.read_one(holder.project_id, raw, read_clock(None))
-        except Refused as refused:
+        except RecordRefused as refused:
             raise _refusal(refused) from None
         if episode.id != request.path_params["episode_id"]:
             message = "The id of the record is not the one of the address."
             raise Invalid(message, errors=[Fault(pointer="/id", code="other-id", message=message)])
-        change = await self._acceptor.replace(episode, f"key/{holder.prefix}")
-        if change is None:
+        correction = await self._acceptor.replace(episode, f"key/{holder.prefix}")
+        if correction is None:
             raise NotFound(NO_SUCH_EPISODE)
-        if change.changed:
+        if correction.changed:
             self._nudge("fold")
-        status = "corrected" if change.changed else "unchanged"
-        return _json({"id": episode.id, "status": status, "revision": change.revision}, 200)
+        status = "corrected" if correction.changed else "unchanged"
+        return _json({"id": episode.id, "status": status, "revision": correction.revision}, 200)
 
     async def delete_episode(self, request: Request) -> Response:
         """Take an episode out of every number; the audit trail keeps what it was."""
@@ -144,50 +144,50 @@ class IngestRoutes:
 
     async def _authorize(self, call: Call, scope: str = "ingest") -> KeyHolder:
         holder = await self._keyring.authorize(call.all(b"authorization"), scope)
-        self._buckets.check(holder.key_id)
-        self._space.refuse_when_full()
+        self._rate_limits.check(holder.key_id)
+        self._disk_space.refuse_when_full()
         return holder
 
     async def _store_batch(
-        self, holder: KeyHolder, read: Read, split: Callable[[], list[bytes]], *, strict: bool
+        self, holder: KeyHolder, batch: ParsedBatch, split: Callable[[], list[bytes]], *, strict: bool
     ) -> dict[str, Any]:
-        faults = read.faults
+        faults = batch.faults
         if strict and faults:
-            raise _none_stored(read.sent, faults, "Nothing was stored: all or nothing was asked for.")
-        rejections = [_rejection(holder, raw, found) for raw, found in read.kept]
-        statuses = await self._acceptor.store(read.episodes, rejections, all_or_nothing=strict)
+            raise _none_stored(batch.sent, faults, "Nothing was stored: all or nothing was asked for.")
+        rejections = [_rejection(holder, raw, reasons) for raw, reasons in batch.kept]
+        statuses = await self._acceptor.store(batch.episodes, rejections, all_or_nothing=strict)
         conflicts = statuses.count("conflict") + statuses.count("deleted")
         if conflicts:
             items = split()
             conflicting = []
-            for place, status in zip(read.places, statuses, strict=True):
+            for index, status in zip(batch.indexes, statuses, strict=True):
                 if status in FAULT_OF_STATUS:
                     code, message = FAULT_OF_STATUS[status]
-                    found = Fault(pointer="/id", code=code, message=message)
-                    faults.append(Fault(**found, index=place))
-                    conflicting.append(_rejection(holder, items[place], [found]))
+                    fault = Fault(pointer="/id", code=code, message=message)
+                    faults.append(Fault(**fault, index=index))
+                    conflicting.append(_rejection(holder, items[index], [fault]))
             faults.sort(key=lambda fault: fault["index"])
             if strict:
-                raise _none_stored(read.sent, faults, "Nothing was stored: all or nothing was asked for.")
+                raise _none_stored(batch.sent, faults, "Nothing was stored: all or nothing was asked for.")
             await self._acceptor.store([], conflicting[:MOST_KEPT])
         if len(statuses) == conflicts:
-            raise _none_stored(read.sent, faults, "None of the records could be stored.")
+            raise _none_stored(batch.sent, faults, "None of the records could be stored.")
         return {
-            "sent": read.sent,
+            "sent": batch.sent,
             "accepted": statuses.count("accepted"),
             "duplicates": statuses.count("duplicate"),
             "conflicts": conflicts,
-            "rejected": read.rejected,
+            "rejected": batch.rejected,
             "errors": faults,
         }
 
-    async def _refuse_one(self, holder: KeyHolder, raw: bytes, refused: Refused) -> GapwatchError:
+    async def _refuse_one(self, holder: KeyHolder, raw: bytes, refused: RecordRefused) -> GapwatchError:
         if not refused.is_malformed:
             await self._acceptor.store([], [_rejection(holder, raw, refused.faults)])
         return _refusal(refused)
 
 
-def _refusal(refused: Refused) -> GapwatchError:
+def _refusal(refused: RecordRefused) -> GapwatchError:
     if refused.is_malformed:
         return MalformedBody(refused.faults[0]["message"], errors=refused.faults)
     return Invalid("The episode was not stored; `errors` says why.", errors=refused.faults)
@@ -212,7 +212,7 @@ def _json(body: dict[str, Any], status: int) -> Response:
 
 
 def _through_framework(post: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The same call as a route of the application, which knows by it what the address takes."""
+    """Wrap a call as a route, so that the application knows its address and method."""
 
     async def endpoint(request: Request) -> Response:
         answer = await post(request.scope, request.receive)

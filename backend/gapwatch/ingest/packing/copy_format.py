@@ -24,7 +24,7 @@ MICROSECOND = timedelta(microseconds=1)
 _FLOAT8_OID = 701
 _TEXT_OID = 25
 _PAIR = np.dtype([("length", ">i4"), ("value", ">f8")])
-# Arrays up to this length are packed by a format kept for their length; longer ones (embeddings) by numpy.
+# Up to this length arrays are packed by a cached format; longer ones (embeddings) by numpy.
 LONGEST_KEPT = 256
 
 
@@ -39,7 +39,7 @@ def float8(value: float | None) -> bytes:
 
 
 def microseconds(value: datetime) -> int:
-    """A time as Postgres counts it."""
+    """Return a time as Postgres counts it."""
     return (value - EPOCH) // MICROSECOND
 
 
@@ -63,7 +63,7 @@ def jsonb(encoded: bytes | None) -> bytes:
 
 
 def float8_array_head(count: int) -> tuple[int, ...]:
-    """What stands before the elements: length, dimensions, no nulls, type, count, lower bound."""
+    """Return what stands before the elements: length, dimensions, no nulls, type, count, lower bound."""
     return (20 + 12 * count, 1, 0, _FLOAT8_OID, count, 1)
 
 

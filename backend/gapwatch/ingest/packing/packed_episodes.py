@@ -64,7 +64,7 @@ class PackedEpisode(Struct, gc=False):
 def pack_episodes(
     cache: PackingCache, project_id: int, records: Sequence[EpisodeRecord], clock_skew_s: float | None = None
 ) -> list[PackedEpisode]:
-    """Pack checked records. Raise Refused for what only a check of a shared part finds.
+    """Pack checked records. Raise RecordRefused for what only a check of a shared part finds.
 
     `clock_skew_s` is how far the sender's clock is ahead; its times are corrected by it. The hash is over the
     time as it was sent, because the measured skew is another one with every retry.

@@ -74,7 +74,7 @@ class PackingCache:
         return orders.get(names) or _remember(orders, names, order_names(kind, names), MOST_NAME_ORDERS)
 
     def make_context(self, key: tuple[Any, ...], project_id: int, record: EpisodeRecord) -> EpisodeContext:
-        """Check and pack what the record refers to. Raise Refused where it cannot be stored."""
+        """Check and pack what the record refers to. Raise RecordRefused where it cannot be stored."""
         # Counted first: the check brings the contract to another form.
         colons = count_colons(record, CONTEXT_FIELDS)
         check_context(record)

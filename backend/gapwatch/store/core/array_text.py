@@ -1,4 +1,4 @@
-"""Lists as the text of Postgres arrays: long columns on their way into unnest().
+"""Write lists as the text of Postgres arrays: long columns for unnest().
 
 psycopg writes lists element by element in Python, which took most of the time of a fold.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def array_text(values: Iterable[Any], kind: str) -> str:
-    """A one-dimensional array of integers, texts, JSON texts or bytes; None is NULL."""
+    """Write a one-dimensional array of integers, texts, JSON texts or bytes; None is NULL."""
     if kind in {"int", "bigint", "smallint"}:
         return "{" + ",".join(map(str, values)).replace("None", "NULL") + "}"
     if kind == "bytea":

@@ -1,8 +1,8 @@
 """The two exchanges with Postgres that every stored episode goes through, as close to the wire as psycopg lets us.
 
-A look for known ids is one prepared statement. COPY and the work row are one message of several statements,
-which Postgres runs as one transaction ("Multiple Statements in a Simple Query"): stored and due for folding
-together or not at all, and durable when the answer to the message is there.
+Known ids are looked up by one prepared statement. COPY and the work row are one message of several statements,
+which Postgres runs as one transaction ("Multiple Statements in a Simple Query"): an episode is stored and due for
+folding together or not at all, and durable once the message is answered.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gapwatch.store.core.array_text import array_text
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 
-# libpq grows its buffer by what it is given at a time.
-_AT_A_TIME = 128 * 1024
+# libpq grows its buffer by the size of a chunk.
+_CHUNK_BYTES = 128 * 1024
 _TEXT_ARRAY_OID, _INT4_OID = 1009, 23
 _PROBE_NAME = b"known_episodes"
-# Id by id, and the project as a value that the planner does not know: of one that is newer than the statistics it
-# would think that there is hardly a row, and read all of its rows for each id instead of using the key.
+# Id by id, and with a project that the planner does not see: of a project that is newer than the statistics it
+# would expect hardly a row, and read all of them for each id instead of using the key.
 _PROBE = b"""
 SELECT e.id, e.content_hash, false FROM unnest($2) AS sent (id) CROSS JOIN LATERAL (
     SELECT id, content_hash FROM episodes WHERE project_id = (SELECT $1) AND id = sent.id OFFSET 0) AS e
@@ -38,14 +38,14 @@ SELECT r.id, r.content_hash, true FROM unnest($2) AS sent (id) CROSS JOIN LATERA
 
 
 async def prepare_probe(connection: AsyncConnection) -> None:
-    """Once a connection, before `known_episodes`."""
+    """Prepare the statement of `known_episodes`; once a connection."""
     await connection.wait(_prepare(connection.pgconn))
 
 
 async def known_episodes(
     connection: AsyncConnection, project_id: int, ids: Sequence[str]
 ) -> list[tuple[str, bytes, bool]]:
-    """Id, content hash and whether it was deleted, of those ids that are taken."""
+    """Return id, content hash and whether it was deleted, for those ids that are taken."""
     parameters = [str(project_id).encode(), array_text(ids, "text").encode()]
     async with connection.lock:
         result = await connection.wait(_probe(connection.pgconn, parameters))
@@ -56,7 +56,7 @@ async def known_episodes(
 
 
 async def copy_and_run(connection: AsyncConnection, copy: str, data: bytes, then: str) -> None:
-    """COPY the data and run the statements that follow, in one transaction of its own; committed on return."""
+    """COPY the data and run the statements behind it in one transaction; committed on return."""
     async with connection.lock:
         await connection.wait(_copy(connection.pgconn, f"{copy}; {then}".encode(), data))
 
@@ -83,8 +83,8 @@ def _probe(pgconn: PGconn, parameters: Sequence[bytes]) -> PQGen[PGresult]:
 def _copy(pgconn: PGconn, query: bytes, data: bytes) -> PQGen[None]:
     pgconn.send_query(query)
     _checked((yield from execute(pgconn)))
-    for start in range(0, len(data), _AT_A_TIME):
-        yield from copy_to(pgconn, data[start : start + _AT_A_TIME], flush=False)
+    for start in range(0, len(data), _CHUNK_BYTES):
+        yield from copy_to(pgconn, data[start : start + _CHUNK_BYTES], flush=False)
     while pgconn.put_copy_end() == 0:
         yield Wait.W
     while pgconn.flush():

@@ -26,17 +26,17 @@ __all__ = ["Connection", "Database", "DatabaseError", "DatabaseUnusable", "sessi
 # What any statement may raise, for those who handle what nobody else did.
 DatabaseError = DBAPIError
 
-# A transaction that met one of these changed nothing and may simply run again.
+# After one of these the transaction changed nothing and may run again.
 RETRYABLE = (postgres_errors.SerializationFailure, postgres_errors.DeadlockDetected)
 MOST_TRIES = 5
 
-# Applied to every session, whoever configured the server: an answer means the commit is on disk.
+# Set in every session, however the server is configured: an answer means the commit is on disk.
 SESSION_OPTIONS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "30s",
-    # What is asked here takes milliseconds; to start processes for a part of it would take longer.
+    # Our queries take milliseconds; starting parallel workers would take longer.
     "max_parallel_workers_per_gather": "0",
 }
 
@@ -53,7 +53,7 @@ class Database:
         self.url = url
         self.engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
-            # An error of the database must not carry what people sent into the log.
+            # Errors must not carry what people sent into the log.
             hide_parameters=True,
             pool_size=pool_size,
             max_overflow=pool_size,
@@ -70,7 +70,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """One transaction; faults of the server come out as our own 503 and 507."""
+        """Run one transaction. Raise the server's faults as our own 503 and 507."""
         try:
             with self.engine.begin() as connection:
                 yield connection
@@ -81,7 +81,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent view for a request: what is read one after the other belongs together and adds up."""
+        """Give a request one consistent view, so that what it reads in several queries adds up."""
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         try:
             with self.engine.connect().execution_options(**options) as connection, connection.begin():
@@ -93,7 +93,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """One consistent view for reading, however long it takes and whatever is written meanwhile."""
+        """Give a long read one consistent view, without time limits."""
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         try:
             with self.engine.connect().execution_options(**options) as connection, connection.begin():

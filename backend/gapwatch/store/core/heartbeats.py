@@ -1,4 +1,4 @@
-"""Signs of life of the parts, written by their rounds and read by `/readyz`."""
+"""When each part was last alive: written by its rounds, read by `/readyz`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def beat(connection: Connection, part: str) -> None:
 
 
 def seconds_since(connection: Connection, part: str) -> float | None:
-    """None when the part never gave a sign."""
+    """Return None for a part that never reported."""
     age = func.extract("epoch", func.now() - HeartbeatTable.beat_at)
     value = connection.execute(select(age).where(HeartbeatTable.part == part)).scalar()
     return None if value is None else float(value)
 
 
 def claim_round(connection: Connection, part: str, every_s: float) -> bool:
-    """Whether a round is due that only one process shall make; marks it made."""
+    """Claim a round that only one process shall make. Return False while it is not due."""
     statement = insert(HeartbeatTable).values(part=part, beat_at=func.now())
     statement = statement.on_conflict_do_update(
         index_elements=["part"],

@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this release."""
+"""Bring a database to the schema of this release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def alembic_config() -> Config:
 
 
 def migrate(database: Database, revision: str = "head") -> None:
-    """Up or down to a revision. A waiting lock gives up after 10 s instead of blocking the service."""
+    """Go up or down to a revision. Give up waiting for a lock after 10 s instead of blocking the service."""
     config = alembic_config()
     with database.engine.connect() as connection:
         connection.execute(text("SET lock_timeout = 0; SET statement_timeout = 0"))
@@ -42,7 +42,7 @@ def migrate_or_explain(database: Database) -> None:
 
 
 def clear_for_restore(database: Database) -> bool:
-    """Leave nothing in a database without projects, so that a dump finds it empty; False when it has some."""
+    """Empty a database without projects, so that a dump can be restored. Return False if it has projects."""
     with database.transaction() as connection:
         exists = connection.execute(text("SELECT to_regclass('projects') IS NOT NULL")).scalar_one()
         if exists and connection.execute(text("SELECT EXISTS (SELECT FROM projects)")).scalar_one():

@@ -16,7 +16,7 @@ from gapwatch.errors import ServiceUnavailable, UnsafeServer
 from gapwatch.store.core.copy_exchange import prepare_probe
 from gapwatch.store.core.database import session_options
 
-# A connection that worked so short a time ago is not asked whether it still does.
+# A connection that was used this recently is not checked before it is used again.
 TRUSTED_S = 1.0
 PLANNING = "-c enable_seqscan=off -c plan_cache_mode=force_custom_plan"
 
@@ -24,8 +24,8 @@ PLANNING = "-c enable_seqscan=off -c plan_cache_mode=force_custom_plan"
 class Pool(AsyncConnectionPool[AsyncConnection]):
     """Opened by the caller inside its event loop.
 
-    The look for known ids is planned each time, without sequential scans: a plan made while the table was small
-    or without statistics reads all of it when it is not any more (2 ms a look at 10,000 rows instead of 0.2).
+    The look-up of known ids is planned each time, and without sequential scans: a plan from when the table was
+    small or had no statistics would later read all of it (2 ms at 10,000 rows instead of 0.2).
     """
 
     def __init__(self, url: str, *, size: int) -> None:
@@ -64,14 +64,14 @@ class Pool(AsyncConnectionPool[AsyncConnection]):
             raise ServiceUnavailable("The database is not answering; try again shortly.") from error
 
     def distrust(self) -> None:
-        """A connection failed: ask each of the others before it is used again."""
+        """After a connection failed: check each of the others before it is used again."""
         self._last_used.clear()
 
     async def _note_use(self, connection: AsyncConnection) -> None:
         self._last_used[connection] = time.monotonic()
 
     async def _check_idle(self, connection: AsyncConnection) -> None:
-        """Postgres may have restarted since the connection was last used."""
+        """Check a connection that was idle: Postgres may have restarted since it was last used."""
         if time.monotonic() - self._last_used.get(connection, -TRUSTED_S) < TRUSTED_S:
             return
         try:

@@ -1,4 +1,4 @@
-"""Which schema the database has, without Alembic: the web process, which asks for it, would hold 8 MB of it."""
+"""Which schema the database has. Without Alembic, which would take 8 MB of the web process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapwatch.store.core.database import Database
 
 
 def is_current(database: Database) -> bool:
-    """Whether the database has the schema this release expects."""
+    """Return whether the database has the schema of this release."""
     with database.engine.connect() as connection:
         if not connection.execute(text("SELECT to_regclass('alembic_version') IS NOT NULL")).scalar_one():
             return False
@@ -20,6 +20,6 @@ def is_current(database: Database) -> bool:
 
 @cache
 def newest_revision() -> str:
-    """Migrations follow one another, and their files are named by date and number."""
+    """Return the last migration's number: files are named by date and number."""
     newest = max((ROOT / "migrations" / "versions").glob("*.py"))
     return newest.name.split("_")[3]

@@ -1,4 +1,4 @@
-"""Storing episodes: one transaction from unknown names to the work row, committed before the answer."""
+"""Store episodes: one transaction from unknown names to the work row, committed before the answer."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 Status = Literal["accepted", "duplicate", "conflict", "deleted"]
 
-# Nothing was stored when one of these comes; the same transaction may simply run again. A unique violation
-# means that another sender stored the id after we looked: the next look finds it.
+# After one of these nothing is stored and the same transaction may run again. A unique violation means that
+# another sender stored the id after we looked; the next look finds it.
 RETRYABLE = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
@@ -57,7 +57,7 @@ _project_id = attrgetter("context.project_id")
 
 @dataclass(frozen=True)
 class Rejection:
-    """A refused record on its way into the quarantine."""
+    """A refused record, to be kept in the quarantine."""
 
     project_id: int
     key_prefix: str
@@ -133,7 +133,7 @@ class Acceptor:
                 PoolTimeout,
                 TimeoutError,
             ) as error:
-                # A pooled connection may have died with the server and the next be alive: once more.
+                # A pooled connection may have died with the server while the next is alive: try once more.
                 if attempt == 1 and not isinstance(error, PoolTimeout | TimeoutError):
                     self._pool.distrust()
                     continue

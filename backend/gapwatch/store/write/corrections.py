@@ -1,4 +1,4 @@
-"""Correcting and deleting a stored episode: the old row moves to the revisions, and the rollups follow."""
+"""Correct and delete stored episodes: the old row moves to the revisions, and the rollups follow."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOVE = sql.SQL(
 async def standing_revision(
     connection: AsyncConnection, project_id: int, episode_id: str
 ) -> tuple[int, bytes] | None:
-    """The revision and content hash of an episode, locked until the transaction ends; None if absent.
+    """Return the revision and content hash of an episode, or None; lock it until the transaction ends.
 
-    Locked by its name and not by its row: a correction replaces the row, and whoever waited for the old one
+    The lock is on its id and not on its row: a correction replaces the row, and whoever waited for the old row
     would find it gone.
     """
     await connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (project_id, episode_id))
@@ -40,10 +40,10 @@ async def end_revision(
     ended_by: str,
     actor: str,
 ) -> None:
-    """Keep the standing row as a revision, and leave the work that takes it out of the numbers."""
-    place = (project_id, episode_id)
-    await connection.execute(_MOVE, (ended_by, actor, *place))
-    await connection.execute("DELETE FROM episodes WHERE project_id = %s AND id = %s", place)
+    """Move the standing row to the revisions, and leave the work that takes it out of the numbers."""
+    key = (project_id, episode_id)
+    await connection.execute(_MOVE, (ended_by, actor, *key))
+    await connection.execute("DELETE FROM episodes WHERE project_id = %s AND id = %s", key)
     await leave_work(connection, project_id, episode_id, revision, -1)
     await connection.execute(
         "INSERT INTO audit_entries (project_id, actor, action, subject, details) VALUES (%s, %s, %s, %s, %s)",

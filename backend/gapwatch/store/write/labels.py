@@ -1,4 +1,4 @@
-"""A person's word on an episode: its category and note. The former version is kept, and the numbers follow.
+"""A person's category and note on an episode. The former version is kept, and the numbers follow.
 
 The content hash stays that of the sender's record, so a late retry of it is a duplicate and no conflict.
 """
@@ -28,22 +28,22 @@ INSERT INTO work (project_id, kind, episode_ids, revision, sign) VALUES
 def label_episode(
     connection: Connection, project_id: int, episode_id: str, *, category: str | None, note: str | None, actor: str
 ) -> bool:
-    """Whether there is such an episode. Saying what already stands changes nothing."""
-    place = {"p": project_id, "id": episode_id}
+    """Return whether there is such an episode. Repeating what is stored changes nothing."""
+    key = {"p": project_id, "id": episode_id}
     # The same lock as a correction by the sender takes.
-    connection.execute(text("SELECT pg_advisory_xact_lock(:p, hashtext(:id))"), place)
+    connection.execute(text("SELECT pg_advisory_xact_lock(:p, hashtext(:id))"), key)
     row = connection.execute(
         text("SELECT revision, failure_category, failure_note FROM episodes WHERE project_id = :p AND id = :id"),
-        place,
+        key,
     ).first()
     if row is None:
         return False
     if (row.failure_category, row.failure_note) == (category, note):
         return True
-    connection.execute(_KEEP, place | {"actor": actor})
-    connection.execute(_LABEL, place | {"category": category, "note": note})
+    connection.execute(_KEEP, key | {"actor": actor})
+    connection.execute(_LABEL, key | {"category": category, "note": note})
     if row.failure_category != category:
-        connection.execute(_FOLLOW, place | {"revision": row.revision})
+        connection.execute(_FOLLOW, key | {"revision": row.revision})
     audit(
         connection,
         project_id,

@@ -1,4 +1,4 @@
-"""The quarantine: listing what was refused, and keeping it within bounds."""
+"""The quarantine: list refused records, and keep them within bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OLDEST_DAYS = 30
 def rejected_page(
     connection: Connection, project_id: int, code: str | None, before_id: int | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Newest first; a page starts below the id of the last one."""
+    """Return a page, newest first; the next one starts below the last id."""
     rows = connection.execute(
         text(
             """
@@ -41,7 +41,7 @@ def rejected_page(
 
 
 def trim_rejected(connection: Connection) -> None:
-    """Drop what is too old, and what is beyond the newest thousand of a project."""
+    """Delete what is too old, and what is beyond the newest thousand of a project."""
     connection.execute(
         text("DELETE FROM rejected_records WHERE received_at < now() - make_interval(days => :days)"),
         {"days": OLDEST_DAYS},
@@ -50,9 +50,9 @@ def trim_rejected(connection: Connection) -> None:
         text(
             """
             DELETE FROM rejected_records r USING (
-                SELECT project_id, id, row_number() OVER (PARTITION BY project_id ORDER BY id DESC) AS place
+                SELECT project_id, id, row_number() OVER (PARTITION BY project_id ORDER BY id DESC) AS rank
                 FROM rejected_records) ranked
-            WHERE r.project_id = ranked.project_id AND r.id = ranked.id AND ranked.place > :most
+            WHERE r.project_id = ranked.project_id AND r.id = ranked.id AND ranked.rank > :most
             """
         ),
         {"most": MOST_RECORDS},

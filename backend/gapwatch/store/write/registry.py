@@ -1,7 +1,7 @@
 """Numbers for names: policies, tasks, robots, sets of conditions … registered on first sight.
 
-Registration happens in the transaction that stores the episodes. A process remembers what is committed, so
-in the steady state nothing is asked of the database.
+Names are registered in the transaction that stores the episodes. A process remembers what is committed, so in the
+steady state it asks the database for nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from cachetools import LRUCache
 from psycopg import AsyncConnection, sql
 
-# Keys are tuples of what makes an entry unique; ConditionSet, NameSet and Contract are known by their hash.
+# A key holds what makes an entry unique. Sets of conditions, sets of names and contracts are known by their hash.
 Key: TypeAlias = tuple[Any, ...]
 References: TypeAlias = tuple[Key | None, ...]
 Numbers: TypeAlias = tuple[int | None, ...]
@@ -37,7 +38,7 @@ COLUMNS: dict[Table, tuple[tuple[str, str], ...]] = {
 TABLES = tuple(COLUMNS)
 UNIQUE: dict[Table, int] = {table: 2 if columns[-1][0] == "version" else 1 for table, columns in COLUMNS.items()}
 # A process remembers so many of each, and no entry with more letters than this: memory stays bounded whatever
-# is sent. What is not remembered is asked for again.
+# is sent. What is not remembered is looked up again.
 MOST_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 4000
 
@@ -66,7 +67,7 @@ class KnownDeployment:
 
 @dataclass
 class NewRegistrations:
-    """What one transaction registered: true once it is committed."""
+    """What one transaction registered; to be remembered once it is committed."""
 
     ids: dict[Entry, int] = field(default_factory=dict)
     deployments: dict[DeploymentKey, KnownDeployment] = field(default_factory=dict)
@@ -76,15 +77,15 @@ class Registry:
     """What one process knows to be committed."""
 
     def __init__(self) -> None:
-        self._ids: dict[Entry, int] = {}
+        self._ids: LRUCache[Entry, int] = LRUCache(MOST_REMEMBERED)
+        # A dictionary: looked up for every episode, where an LRUCache would take 0.7 µs instead of 0.06.
         self._deployments: dict[DeploymentKey, KnownDeployment] = {}
         self.find = self._ids.get
         self.find_deployment = self._deployments.get
 
     def remember(self, registrations: NewRegistrations) -> None:
-        for known in (self._ids, self._deployments):
-            if len(known) > MOST_REMEMBERED:
-                known.clear()
+        if len(self._deployments) > MOST_REMEMBERED:
+            self._deployments.clear()
         self._deployments.update(registrations.deployments)
         for entry, number in registrations.ids.items():
             if count_letters(entry[2]) <= LONGEST_REMEMBERED:
@@ -99,7 +100,7 @@ def count_letters(value: Any) -> int:
 
 
 def registry_row(table: Table, key: Key) -> tuple[Any, ...]:
-    """The database row of a registry key: names as they are, sets and contracts with their hash."""
+    """Return the database row of a key: names as they are, sets and contracts with their hash."""
     if table == "condition_sets":
         body = _encode_json(dict(key))
         return _digest(body), body.decode()
@@ -118,7 +119,7 @@ def _digest(body: bytes) -> bytes:
 async def register(
     connection: AsyncConnection, project_id: int, table: Table, entries: dict[Key, tuple[Any, ...]]
 ) -> dict[Key, int]:
-    """The numbers of entries, made where absent. `entries` maps the unique part to the whole row."""
+    """Return the numbers of entries; insert those that are absent. `entries` maps the unique part to the row."""
     columns = COLUMNS[table]
     unique = columns[: UNIQUE[table]]
     rows = [entries[key] for key in sorted(entries)]
@@ -153,7 +154,7 @@ async def register(
 async def describe_deployments(
     connection: AsyncConnection, project_id: int, newest: dict[str, tuple[datetime, Description]]
 ) -> dict[str, KnownDeployment]:
-    """Register deployments, and let the newest episode say what each is doing now."""
+    """Register deployments. The newest episode describes what each is doing now."""
     known = {}
     for slug in sorted(newest):
         at, description = newest[slug]
@@ -182,7 +183,7 @@ async def describe_deployments(
             ),
         )
         row = await cursor.fetchone()
-        if row is None:  # an older episode: what stands is newer, and is what we remember
+        if row is None:  # an older episode: the stored description is newer; remember that
             cursor = await connection.execute(
                 """
                 SELECT id, policy_id, task_id, site_id, stage, described_at
