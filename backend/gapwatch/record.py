@@ -82,6 +82,7 @@ class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
         | None
         | UnsetType
     ) = UNSET
+    # Later fields follow the others, in the order they came; each has its entry in LATER_FIELDS.
 
 
 class LaterField(NamedTuple):
@@ -94,7 +95,8 @@ class LaterField(NamedTuple):
     column: str
     type: Literal["text", "int4", "float8", "text[]", "float8[]", "jsonb"]
     value: Callable[[EpisodeRecord], Any] | None = None
-    """How to find the value, if it is not the record's field of the same name."""
+    """How to find the value, if it is not the record's field of the same name: of a later field, or of `pair`,
+    `embedding`, `links` or `provenance` in a form that the first release refused."""
 
 
 # In the order they came. An entry is never removed, renamed or given another type: stored hashes depend on it.

@@ -20,6 +20,7 @@ from sqlalchemy import text
 from gapwatch.ingest.body import JSON
 from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.reading import Reader
+from gapwatch.record import LATER_FIELDS, EpisodeRecord
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.pool import make_pool
 from gapwatch.store.write.accept import Acceptor
@@ -143,3 +144,26 @@ def test_a_key_that_stands_twice_in_an_added_field_is_refused(upgraded):
     record = json.dumps(GOLDEN["records"][0]["record"] | {"plan": {"planner": "rrt", "cost": 1.5}})
     [answer] = upgraded((None, [record, record.replace('"cost"', '"cost": 2, "cost"')]))
     assert (answer["statuses"], answer["refused"]) == (["conflict"], ["duplicate-key"])
+
+
+def test_the_fields_of_the_first_release_come_first_and_every_later_one_is_hashed():
+    first = (
+        *(
+            "id",
+            "domain",
+            "policy",
+            "task",
+            "started_at",
+            "outcome",
+            "deployment",
+            "robot",
+            "site",
+            "simulator",
+            "stage",
+        ),
+        *("duration_s", "reward", "metrics", "conditions", "signals", "failure", "safety", "session", "pair"),
+        *("contract", "embedding", "links", "provenance"),
+    )
+    fields = EpisodeRecord.__struct_fields__
+    assert fields[: len(first)] == first
+    assert set(fields[len(first) :]) <= {field.column for field in LATER_FIELDS}

@@ -23,7 +23,7 @@ from gapwatch.ingest.packing.episode_context import EpisodeContext, encode_json,
 from gapwatch.ingest.packing.later_fields import ALL_ABSENT, PackedLaterFields, pack_later_fields
 from gapwatch.ingest.packing.numbers import SameWidthEpisodes, pack_numbers
 from gapwatch.ingest.packing.packing_cache import PackingCache
-from gapwatch.record import EpisodeRecord, Failure
+from gapwatch.record import LATER_FIELDS, EpisodeRecord, Failure
 
 # Pair, note, embedding, links, provenance.
 _NO_OWN_FIELDS = pg.NULL * 5
@@ -131,7 +131,7 @@ def _pack(  # noqa: PLR0915
             check_own(record)
             colons += count_own_colons(record)
             own, failure = _pack_own(record)
-            if later_values:
+            if LATER_FIELDS:
                 later_fields[index] = pack_later_fields(record)
         how = (outcome, session, failure, safety)
         outcome_part = find_outcome(how) or cache.make_outcome(how, record, failure)
