@@ -89,7 +89,8 @@ def episodes_for_precision(sim: Side, real: Side, half_width: float) -> Episodes
     """More real episodes until half the width of the drop's interval is at most `half_width`.
 
     Formula: smallest N at which Newcombe's interval at the present rates is that short, less what is there; near
-    z² pq / (half_width² − z² p_s q_s / n_s). Source and assumptions as `episodes_needed`. Smallest n: one per side.
+    z² pq / (half_width² − z² p_s q_s / n_s). Source and assumptions as `episodes_needed`. Smallest n: one per
+    side.
     """
     if not sim.n or not real.n:
         return EpisodesNeeded(None, "no rate to plan with yet")
