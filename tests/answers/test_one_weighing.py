@@ -18,7 +18,7 @@ from gapwatch.answers.ledger import answer_ledger
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
 from gapwatch.answers.subjects import deployment_subject
-from gapwatch.demo.history import tell
+from gapwatch.demo.history import story_records
 from gapwatch.demo.stories import STORIES
 from gapwatch.filters import StatisticsFilter
 from gapwatch.store.read import directory, episodes
@@ -30,7 +30,7 @@ SEOUL = "seoul-arm-4"
 
 def tell_story(lab, slug, most=None):
     [story] = [story for story in STORIES if story.slug == slug]
-    records = tell(story, date(2026, 11, 16))
+    records = story_records(story, date(2026, 11, 16))
     lab.send(records if most is None else records[:: len(records) // most])
 
 

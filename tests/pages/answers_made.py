@@ -7,10 +7,10 @@ from typing import Any
 
 from gapwatch.answers.answer import Span
 from gapwatch.answers.drop import DropAnswer, DropValue, SideValue
-from gapwatch.answers.ledger import CategoryPart, EpisodesBehind, LedgerAnswer, Part
+from gapwatch.answers.ledger import CategoryEpisodes, CategoryPart, DropPart, LedgerAnswer
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.slices import SliceAnswer, SliceSide
-from gapwatch.pages.alerts import AlertEntry
+from gapwatch.pages.alert_entry import AlertEntry
 
 SUBJECT: dict[str, Any] = {
     "deployment": "berlin-line-3",
@@ -82,7 +82,7 @@ def a_part(
     name: str, contribution: float, interval: tuple[float, float] | None = None, weight: float = 1.0
 ) -> CategoryPart:
     category = name.lower().replace(" ", "_")
-    return CategoryPart(category, name, True, contribution, interval, weight, 0.0, EpisodesBehind(7, 0, ()))
+    return CategoryPart(category, name, True, contribution, interval, weight, 0.0, CategoryEpisodes(7, 0, ()))
 
 
 CONTACT = a_part("Contact dynamics", 0.15, (0.1, 0.2))
@@ -93,9 +93,9 @@ def a_ledger(**more: Any) -> LedgerAnswer:
         "drop": 0.25,
         "categories": (CONTACT,),
         "unattributed": None,
-        "off_support": Part(0.1, 0.1, (0.05, 0.15)),
-        "mix": Part(-0.05, -0.05, None),
-        "rate": Part(0.2, 0.2, (0.1, 0.3)),
+        "off_support": DropPart(0.1, 0.1, (0.05, 0.15)),
+        "mix": DropPart(-0.05, -0.05, None),
+        "rate": DropPart(0.2, 0.2, (0.1, 0.3)),
         "reverses": False,
         "mantel_haenszel": None,
         "strata": None,

@@ -1,7 +1,7 @@
 import pytest
 from pages.answers_made import a_ledger
 
-from gapwatch.answers.ledger import Part
+from gapwatch.answers.ledger import DropPart
 from gapwatch.pages.exposures import exposures
 
 
@@ -16,5 +16,5 @@ def test_bars_stand_on_one_scale_around_zero():
 
 
 def test_unknown_parts_are_left_out_and_nothing_is_no_bar():
-    [rate] = exposures(a_ledger(off_support=None, mix=None, rate=Part(0.0, 0.0, None)), "")
+    [rate] = exposures(a_ledger(off_support=None, mix=None, rate=DropPart(0.0, 0.0, None)), "")
     assert (rate.name, rate.zero, rate.width) == ("Rate", 0.0, 0.0)

@@ -15,7 +15,8 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import NEEDS, TrendAnswer, answer_trend
 from gapwatch.answers.trend_line import trend_line
 from gapwatch.errors import NotFound
-from gapwatch.pages.alerts import AlertEntry, alert_entry, open_alerts, reason_of
+from gapwatch.pages.alert_entry import AlertEntry
+from gapwatch.pages.alerts import alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import alert as sentences

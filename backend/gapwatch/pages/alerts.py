@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences.inbox import inbox
@@ -29,23 +29,6 @@ class AlertFilter(BaseModel):
     state: Literal["pending", "firing", "acknowledged", "no_data", "resolved", "all"] | None = Field(None)
     severity: Literal["critical", "warning", "info"] | None = Field(None)
     deployment: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
-
-
-@dataclass(frozen=True)
-class AlertEntry:
-    id: int
-    headline: str
-    rule: str
-    deployment: str
-    site: str | None
-    severity: str
-    state: str
-    since: datetime
-    opened_at: datetime
-    acknowledged_by: str | None
-    dry_run: bool
-    incident: int | None
-    href: str
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from pydantic import Field
 
 from gapwatch.answers import drop, trend
-from gapwatch.answers.drop import DropAnswer, answer_drop
+from gapwatch.answers.drop import answer_drop
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import question_of
-from gapwatch.answers.real_difference import RealDifference, real_difference
+from gapwatch.answers.real_difference import real_difference
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.subjects import Subject, deployment_subject, policy_subject
 from gapwatch.errors import NotFound
 from gapwatch.filters import Name, StatisticsFilter
+from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.figures.sides import height, sides_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
@@ -33,18 +34,8 @@ class CompareFilter(StatisticsFilter):
 
 
 @dataclass(frozen=True)
-class Compared:
-    name: str
-    kind: str
-    about: str
-    drop: DropAnswer
-    against: RealDifference | None
-    href: str | None
-
-
-@dataclass(frozen=True)
 class ComparePage:
-    subjects: list[Compared]
+    subjects: list[ComparedSubject]
     deployments: list[str]
     policies: list[str]
     given: dict[str, list[str]]
@@ -73,14 +64,14 @@ def show_compare(visit: Visit) -> View:
         sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
         compared.append((name, kind, sides))
     links = visit.frame.links
-    subjects: list[Compared] = []
+    subjects: list[ComparedSubject] = []
     for name, kind, sides in compared:
         against = None if not subjects else real_difference(compared[0][2], sides)
         about = " · ".join(
             part for part in (f"{sides.subject.policy} {sides.subject.version}", sides.subject.task) if part
         )
         href = links.to("deployments", name) if kind == "deployment" else None
-        subjects.append(Compared(name, kind, about, answer_drop(sides), against, href))
+        subjects.append(ComparedSubject(name, kind, about, answer_drop(sides), against, href))
     versions = directory.policy_versions(visit.transaction, visit.project_id)
     page = ComparePage(
         subjects=subjects,

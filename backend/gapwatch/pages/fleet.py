@@ -14,7 +14,8 @@ from gapwatch.answers.fleet import FleetRow, fleet_rows
 from gapwatch.answers.leading_categories import LeadingCategory, leading_categories
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
-from gapwatch.pages.alerts import SEVERITIES, AlertEntry, open_alerts
+from gapwatch.pages.alert_entry import AlertEntry
+from gapwatch.pages.alerts import SEVERITIES, open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import fleet as sentences

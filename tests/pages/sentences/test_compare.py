@@ -1,11 +1,12 @@
 from pages.answers_made import LARGE
 
-from gapwatch.pages.compare import Against, Compared
+from gapwatch.answers.real_difference import RealDifference
+from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.sentences.compare import headline
 
 
-def subject(name: str, against: Against | None = None) -> Compared:
-    return Compared(name, "policy", "", LARGE, against, None)
+def subject(name: str, against: RealDifference | None = None) -> Compared:
+    return ComparedSubject(name, "policy", "", LARGE, against, None)
 
 
 def test_one_subject_asks_for_another():
@@ -16,9 +17,9 @@ def test_all_others_are_held_against_the_first():
     said = headline(
         [
             subject("v1"),
-            subject("v2", Against(-0.08, (-0.12, -0.04), 40.0, "worse")),
-            subject("v3", Against(0.01, (-0.02, 0.04), 1.2, "not settled")),
-            subject("v4", Against(None, None, 1.0, "too few episodes")),
+            subject("v2", RealDifference(-0.08, (-0.12, -0.04), 40.0, "worse")),
+            subject("v3", RealDifference(0.01, (-0.02, 0.04), 1.2, "not settled")),
+            subject("v4", RealDifference(None, None, 1.0, "too few episodes")),
         ]
     )
     assert str(said) == (

@@ -1,9 +1,9 @@
 import pytest
 
-from gapwatch.pages.evidence import Alike
+from gapwatch.answers.episode_evidence import SimilarFailures
 from gapwatch.pages.sentences.episode import failed_how, headline
 
-ALIKE = Alike(14, 1200, 0, 400)
+ALIKE = SimilarFailures(14, 1200, 0, 400)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ ALIKE = Alike(14, 1200, 0, 400)
         (None, ALIKE, "One of 14 of 1\u202f200 real episodes that fail like this; none of 400 in simulation."),
         (
             "It slipped",
-            Alike(14, 1200, 2, 400),
+            SimilarFailures(14, 1200, 2, 400),
             "It slipped. One of 14 of 1\u202f200 real episodes that fail like this; 2 of 400 in simulation.",
         ),
     ],

@@ -4,7 +4,7 @@ from pages.answers_made import an_alert
 
 from gapwatch.answers.drop import DropValue
 from gapwatch.answers.fleet import FleetRow, FleetSide
-from gapwatch.pages.leading import Leading
+from gapwatch.answers.leading_categories import LeadingCategory
 from gapwatch.pages.sentences.fleet import fire, list_title, verdict_counts, worst_of
 from gapwatch.pages.sentences.sentence import say
 
@@ -43,7 +43,7 @@ def test_without_a_new_fire_the_worst_is_named():
 
 
 def test_the_worst_deployment_with_what_leads_its_drop():
-    said = worst_of(a_row(), Leading("contact_dynamics", 0.15), "/deployments/berlin-line-3")
+    said = worst_of(a_row(), LeadingCategory("contact_dynamics", 0.15), "/deployments/berlin-line-3")
     assert str(said) == (
         "The worst is berlin-line-3: real success 70.0 % (67.3 to 72.5, n 1\u202f200), 25.0 points below simulation, "
         "most of it contact dynamics."

@@ -14,7 +14,7 @@ from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
 from gapwatch.answers.slices import SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
-from gapwatch.pages.alerts import AlertEntry
+from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
 from gapwatch.pages.filtering import Applied, window_choices
 from gapwatch.pages.sentences import captions

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from gapwatch.answers.real_difference import RealDifference
+from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.sentences.sentence import Sentence, Words, say, small, strong, together
 from gapwatch.pages.words import points, signed
 
-if TYPE_CHECKING:
-    from gapwatch.answers.real_difference import RealDifference
-    from gapwatch.pages.compare import Compared
 
-
-def headline(subjects: Sequence[Compared]) -> Sentence:
+def headline(subjects: Sequence[ComparedSubject]) -> Sentence:
     """All others against the first."""
     first = subjects[0].name
     if len(subjects) == 1:

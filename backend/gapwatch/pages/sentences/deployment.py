@@ -9,7 +9,7 @@ from gapwatch.answers.answer import Baseline
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.answers.onset import OnsetAnswer
-from gapwatch.pages.alerts import AlertEntry
+from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.sentences.sentence import (
     Part,
     Sentence,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gapwatch.answers.fleet import FleetRow
 from gapwatch.answers.leading_categories import LeadingCategory
-from gapwatch.pages.alerts import AlertEntry
+from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.sentences.deployment import share_word
 from gapwatch.pages.sentences.sentence import Part, Sentence, percent_range, say, small, strong, together
 from gapwatch.pages.words import category_name, count, percent, plural, points

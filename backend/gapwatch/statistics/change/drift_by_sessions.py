@@ -62,8 +62,8 @@ def part_size(sums: SessionSums) -> int:
     Formula: ⌈m/k⌉ with m = Σnᵢ²/n, the size of the session that an episode is usually in, and k = 1 + ⌊0.08/ICC⌋
     values per session. Where episodes of a session resemble one another (ICC above 0.08) a session is one value,
     and one that is longer than usual is judged as if it were several. Where they do not, whole sessions would only
-    be slow: at an ICC of 0.01 a session of ten is judged in parts of two. Below five sessions the ICC is unknown, and
-    parts of 20 are used: shorter sessions are one value.
+    be slow: at an ICC of 0.01 a session of ten is judged in parts of two. Below five sessions the ICC is unknown,
+    and parts of 20 are used: shorter sessions are one value.
     """
     if sums.sessions < FEWEST_SESSIONS:
         return FIRST_SIZE

@@ -93,8 +93,8 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     Sources: Schwarz 1978; Hansen 2000.
     Smallest n: 40 real episodes on 5 days, 10 on either side of a change; otherwise `too few episodes`.
     Measured without a change, 60–3000 episodes: 1–4 % false verdicts. With 300 episodes, 20 points lost at deploy,
-    at one site of three or at a release are named in 90 %; a step is distinguished from a slope in 75 % at 20 points
-    on average (a test that knew both curves and the day: 87 %), 88 % at 30 and 95 % at 40.
+    at one site of three or at a release are named in 90 %; a step is distinguished from a slope in 75 % at 20
+    points on average (a test that knew both curves and the day: 87 %), 88 % at 30 and 95 % at 40.
     """
     days = sorted((d for d in days if d.n > 0), key=itemgetter(0, 5, 3, 4))
     n_real, dates = sum(d.n for d in days), sorted({d.day for d in days})

@@ -1,0 +1,23 @@
+"""One alert as lists and other pages show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class AlertEntry:
+    id: int
+    headline: str
+    rule: str
+    deployment: str
+    site: str | None
+    severity: str
+    state: str
+    since: datetime
+    opened_at: datetime
+    acknowledged_by: str | None
+    dry_run: bool
+    incident: int | None
+    href: str
