@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Literal
 
+from cachetools import FIFOCache
+
 HEADLINE = (
     "contact_dynamics", "visual", "sensor_noise", "object_property", "environment_complexity", "human_behavior",
 )  # fmt: skip
@@ -25,7 +27,7 @@ CATEGORIES = (
     "interface_contract",
 )
 UNATTRIBUTED = "unattributed"
-MOST_REMEMBERED = 10_000
+MOST_CACHED = 10_000
 
 Kind = Literal["phases", "labels", "conditions", "signals"]
 KINDS: tuple[Kind, ...] = ("phases", "labels", "conditions", "signals")
@@ -208,27 +210,25 @@ class Taxonomy:
             if kind not in KINDS:
                 raise ValueError(f"{kind} is not one of {', '.join(KINDS)}")
             self._own[kind] = _Words([(word, _known(value)) for word, value in words.items()])
-        self._symptoms: dict[str, bool] = {}
-        self._cached: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in KINDS}
+        self._symptoms: FIFOCache[str, bool] = FIFOCache(MOST_CACHED)
+        self._categories: FIFOCache[tuple[Kind, str], tuple[str, ...]] = FIFOCache(MOST_CACHED)
 
     def is_symptom(self, signal: str) -> bool:
         """Whether a signal measures the effect of a cause rather than a cause."""
         if signal not in self._symptoms:
-            if len(self._symptoms) >= MOST_REMEMBERED:
-                self._symptoms.clear()
             self._symptoms[signal] = _SYMPTOM_WORDS.find(_plain(signal)) is not None
         return self._symptoms[signal]
 
     def categories_of(self, kind: Kind, name: str) -> tuple[str, ...]:
         """The categories that this phase, label, condition or signal points to; usually one, often none."""
-        cached = self._cached[kind]
-        if name not in cached:
+        try:
+            return self._categories[kind, name]
+        except KeyError:
             plain = _plain(name)
-            if len(cached) >= MOST_REMEMBERED:
-                cached.clear()
             own = self._own[kind].find(plain) if kind in self._own else None
-            cached[name] = own if own is not None else _DEFAULT_WORDS[kind].find(plain) or ()
-        return cached[name]
+            categories = own if own is not None else _DEFAULT_WORDS[kind].find(plain) or ()
+            self._categories[kind, name] = categories
+            return categories
 
 
 class _Words:

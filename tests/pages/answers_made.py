@@ -108,7 +108,9 @@ def a_ledger(**more: Any) -> LedgerAnswer:
 
 
 def a_slice(condition: str, level: str, real: float | None, seen: str = "both") -> SliceAnswer:
-    side = SliceSide(100, 0 if real is None else round(100 * real), real)
+    side = SliceSide(
+        100, 0 if real is None else round(100 * real), real, None if real is None else (real - 0.05, real + 0.05)
+    )
     return SliceAnswer(condition, level, side, side, seen, None, None, None, "none", None, None, False, (), None)
 
 

@@ -5,7 +5,7 @@ from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.sentences.compare import headline
 
 
-def subject(name: str, against: RealDifference | None = None) -> Compared:
+def subject(name: str, against: RealDifference | None = None) -> ComparedSubject:
     return ComparedSubject(name, "policy", "", LARGE, against, None)
 
 

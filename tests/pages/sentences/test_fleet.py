@@ -46,7 +46,7 @@ def test_the_worst_deployment_with_what_leads_its_drop():
     said = worst_of(a_row(), LeadingCategory("contact_dynamics", 0.15), "/deployments/berlin-line-3")
     assert str(said) == (
         "The worst is berlin-line-3: real success 70.0 % (67.3 to 72.5, n 1\u202f200), 25.0 points below simulation, "
-        "most of it contact dynamics."
+        "most of it contact dynamics by its labels."
     )
     assert str(worst_of(a_row(), None, "/")).endswith("25.0 points below simulation.")
 
