@@ -30,23 +30,25 @@ class CellTable:
     """
 
     def __init__(self, sim: Iterable[CellCount], real: Iterable[CellCount]) -> None:
-        places: dict[int, int] = {}
+        row_of: dict[int, int] = {}
         self._levels: list[Mapping[str, str]] = []
         columns = []
         for cells in (sim, real):
-            at, successes, episodes = [], [], []
-            for _, _, _, (_, _, _, levels), succeeded, failed, _, _ in cells:
-                if succeeded or failed:
-                    place = places.setdefault(id(levels), len(self._levels))
-                    if place == len(self._levels):
+            rows, successes, episodes = [], [], []
+            for count in cells:
+                if count.successes or count.failures:
+                    levels = count.cell.levels
+                    # Cells share their levels, so most are recognised by identity (`store.read.cell_names`).
+                    row = row_of.setdefault(id(levels), len(self._levels))
+                    if row == len(self._levels):
                         self._levels.append(levels)
-                    at.append(place)
-                    successes.append(succeeded)
-                    episodes.append(succeeded + failed)
-            columns += [(at, successes), (at, episodes)]
+                    rows.append(row)
+                    successes.append(count.successes)
+                    episodes.append(count.successes + count.failures)
+            columns += [(rows, successes), (rows, episodes)]
         size = len(self._levels)
         self._counts = np.array(
-            [np.bincount(np.array(at, dtype=np.int64), counts, minlength=size) for at, counts in columns]
+            [np.bincount(np.array(rows, dtype=np.int64), counts, minlength=size) for rows, counts in columns]
         ).T.reshape(-1, 4)
         self._columns: dict[str, tuple[NDArray[np.int64], list[str]]] = {}
         self._groups: dict[Key, _Groups] = {}
@@ -102,8 +104,8 @@ class CellTable:
             for name in names:
                 column, levels = self._column(name)
                 code = code * len(levels) + column
-            _, first, place = np.unique(code, return_index=True, return_inverse=True)
-            sums = [np.bincount(place, weights=counts, minlength=len(first)) for counts in self._counts.T]
+            _, first, group = np.unique(code, return_index=True, return_inverse=True)
+            sums = [np.bincount(group, weights=counts, minlength=len(first)) for counts in self._counts.T]
             self._groups[key] = _Groups(first, np.stack(sums, 1))
         return self._groups[key]
 

@@ -146,7 +146,7 @@ def _point(
     real: Mapping[tuple[int, int], tuple[int, int]],
 ) -> TrustedPolicy | None:
     """Tasks that one side alone tried say nothing of the ranking; sim's rates are taken in the real mix."""
-    tasks = [key for key in sim if key[0] == policy_id and key in real]
+    tasks = [(policy, task) for policy, task in sim if policy == policy_id and (policy, task) in real]
     if not tasks:
         return None
     n_real, n_sim = sum(real[key][1] for key in tasks), sum(sim[key][1] for key in tasks)

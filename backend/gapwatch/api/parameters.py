@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from starlette.requests import Request
 
 from gapwatch.errors import Fault, Invalid
-from gapwatch.store.read.episodes import Place
+from gapwatch.store.read.episodes import PageCursor
 
 # The filters that may stand several times in one query.
 REPEATABLE = {"robot", "site", "simulator", "stage", "condition", "signal"}
@@ -26,19 +26,19 @@ def refuse_repeated(request: Request) -> None:
         raise Invalid("A parameter is given twice.", errors=faults)
 
 
-def write_mark(place: Place | None) -> str | None:
-    if place is None:
+def write_mark(cursor: PageCursor | None) -> str | None:
+    if cursor is None:
         return None
-    micros = (place.started_at - _EPOCH) // timedelta(microseconds=1)
-    return base64.urlsafe_b64encode(f"{micros} {place.id}".encode()).decode().rstrip("=")
+    micros = (cursor.started_at - _EPOCH) // timedelta(microseconds=1)
+    return base64.urlsafe_b64encode(f"{micros} {cursor.id}".encode()).decode().rstrip("=")
 
 
-def read_mark(mark: str | None) -> Place | None:
+def read_mark(mark: str | None) -> PageCursor | None:
     if mark is None:
         return None
     try:
         micros, _, id_ = base64.urlsafe_b64decode(mark + "=" * (-len(mark) % 4)).decode().partition(" ")
-        return Place(_EPOCH + timedelta(microseconds=int(micros)), id_.replace("\0", ""))
+        return PageCursor(_EPOCH + timedelta(microseconds=int(micros)), id_.replace("\0", ""))
     except (binascii.Error, ValueError, OverflowError):
         message = "Give `after` exactly as `next` said it."
         raise Invalid(message, errors=[Fault(pointer="/query/after", code="bad-mark", message=message)]) from None

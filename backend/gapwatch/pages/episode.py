@@ -27,7 +27,7 @@ from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.words import count
 from gapwatch.record import LONGEST_NOTE
 from gapwatch.store.read import episodes, related_episodes
-from gapwatch.store.read.episodes import Place
+from gapwatch.store.read.episodes import PageCursor
 from gapwatch.store.write import labels
 from gapwatch.taxonomy import CATEGORIES
 
@@ -122,8 +122,8 @@ class EpisodeHandlers:
         self, visit: Visit, record: dict[str, Any], wanted: EpisodeFilter, given: dict[str, list[str]]
     ) -> str | None:
         """The next older episode under the same filters."""
-        place = Place(datetime.fromisoformat(record["started_at"]), record["id"])
-        found, _ = episodes.episodes_page(visit.transaction, visit.project_id, wanted, place, 1)
+        cursor = PageCursor(datetime.fromisoformat(record["started_at"]), record["id"])
+        found, _ = episodes.episodes_page(visit.transaction, visit.project_id, wanted, cursor, 1)
         return visit.frame.links.to("episodes", found[0]["id"], **given) if found else None
 
 

@@ -97,10 +97,10 @@ class KeptLevels:
         self._names = names
         self._found: dict[Levels, int] = {}
         self.levels: list[Levels] = []
-        places = list(zip(columns.policy_id, columns.task_id, strict=True))
-        named = self._number(zip(places, columns.condition_set_id, strict=True), self._of_sets)
+        policies_and_tasks = list(zip(columns.policy_id, columns.task_id, strict=True))
+        named = self._number(zip(policies_and_tasks, columns.condition_set_id, strict=True), self._of_sets)
         measured = self._number(
-            zip(places, columns.number_names_id, columns.numbers, strict=True), self._of_numbers
+            zip(policies_and_tasks, columns.number_names_id, columns.numbers, strict=True), self._of_numbers
         )
         self.numbers = self._number(zip(named, measured, strict=True), self._joined)
 
@@ -113,37 +113,38 @@ class KeptLevels:
         self.levels = list(self._found)
         return [*map(numbers.__getitem__, column)]
 
-    def _left_out(self, place: tuple[int, int]) -> frozenset[str]:
-        return self._names.pooled.get(place, _NOTHING)
+    def _left_out(self, policy_and_task: tuple[int, int]) -> frozenset[str]:
+        return self._names.pooled.get(policy_and_task, _NOTHING)
 
     def _of_sets(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
         known: dict[int | None, Levels] = {None: ()}
         for number in {number for _, number in keys} - {None}:
-            given = self._names.condition_sets[number].items()
-            known[number] = tuple((name, level_of(value)) for name, value in given)
+            conditions = self._names.condition_sets[number].items()
+            known[number] = tuple((name, level_of(value)) for name, value in conditions)
         for key in keys:
-            left_out = self._left_out(key[0])
-            levels = known[key[1]]
+            policy_and_task, number = key
+            left_out = self._left_out(policy_and_task)
+            levels = known[number]
             yield key, tuple(pair for pair in levels if pair[0] not in left_out) if left_out else levels
 
     def _of_numbers(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
-        alike: dict[tuple[tuple[int, int], int], list[Any]] = {}
+        same_names: dict[tuple[tuple[int, int], int], list[Any]] = {}
         for key in keys:
-            place, number, numbers = key
+            policy_and_task, number, numbers = key
             names = () if number is None or numbers is None else self._names.name_sets[number]
-            if self._left_out(place).issuperset(names):
+            if self._left_out(policy_and_task).issuperset(names):
                 yield key, ()
             else:
-                alike.setdefault((place, number), []).append(key)
-        for (place, number), mine in alike.items():
-            left_out, names = self._left_out(place), self._names.name_sets[number]
-            columns = unpack([numbers for _, _, numbers in mine], len(names)).T
+                same_names.setdefault((policy_and_task, number), []).append(key)
+        for (policy_and_task, number), of_names in same_names.items():
+            left_out, names = self._left_out(policy_and_task), self._names.name_sets[number]
+            columns = unpack([numbers for _, _, numbers in of_names], len(names)).T
             kept = [
                 [(name, level_of(value)) for value in column.tolist()]
                 for name, column in zip(names, columns, strict=True)
                 if name not in left_out
             ]
-            yield from zip(mine, zip(*kept, strict=True), strict=True)
+            yield from zip(of_names, zip(*kept, strict=True), strict=True)
 
     def _joined(self, keys: Collection[Any]) -> Iterable[tuple[Any, Levels]]:
         levels = self.levels

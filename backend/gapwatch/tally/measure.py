@@ -13,7 +13,7 @@ from gapwatch.tally.rows import Columns, Names, numbered, unpack
 from gapwatch.tally.sums import JUDGED, Measured, Scope
 from gapwatch.tally.values import ValueSum
 
-# Wider than any log-bin index, so that a place and a bin fit into one integer.
+# Wider than any log-bin index, so that a column and a bin fit into one integer.
 _SPAN = 1 << 18
 
 
@@ -49,29 +49,29 @@ def measure(columns: Columns, names: Names) -> Measured:
 
 def _measure(
     sums: Measured,
-    places: Sequence[tuple[Scope, int, str]],
+    keys: Sequence[tuple[Scope, int, str]],
     kind: str,
     names: Sequence[str],
     group: NDArray[np.int64],
     matrix: NDArray[np.float64],
 ) -> None:
     """Add moments and bins of every (group, column) at once: few large steps instead of many small ones."""
-    totals, squares = step_sums(matrix, group, len(places))
-    for number, count in enumerate(np.bincount(group, minlength=len(places)).tolist()):
+    totals, squares = step_sums(matrix, group, len(keys))
+    for number, count in enumerate(np.bincount(group, minlength=len(keys)).tolist()):
         if not count:
             continue
-        scope, day, outcome = places[number]
+        scope, day, outcome = keys[number]
         for name, total, total_sq in zip(names, totals[number], squares[number], strict=True):
             value = _value(sums, scope, day, kind, outcome, name)
             value.n += count
             value.total += total
             value.total_sq += total_sq
-    _count_bins(sums, places, kind, names, group, matrix)
+    _count_bins(sums, keys, kind, names, group, matrix)
 
 
 def _count_bins(
     sums: Measured,
-    places: Sequence[tuple[Scope, int, str]],
+    keys: Sequence[tuple[Scope, int, str]],
     kind: str,
     names: Sequence[str],
     group: NDArray[np.int64],
@@ -84,14 +84,14 @@ def _count_bins(
     rest, shifted = np.divmod(found, _SPAN)
     indices, counts = (shifted - _SPAN // 2).tolist(), times.tolist()
     for start, end in pairwise(_edges(rest)):
-        place, which = divmod(int(rest[start]), 3)
-        number, name = divmod(place, len(names))
-        scope, day, outcome = places[number]
+        column_of_group, sign = divmod(int(rest[start]), 3)
+        number, name = divmod(column_of_group, len(names))
+        scope, day, outcome = keys[number]
         value = sums[scope, day, kind, outcome][names[name]]
-        if which == 1:
+        if sign == 1:
             value.zero += counts[start]
         else:
-            bins = value.bins if which == 2 else value.negative  # noqa: PLR2004
+            bins = value.bins if sign == 2 else value.negative  # noqa: PLR2004
             for index, count in zip(indices[start:end], counts[start:end], strict=True):
                 bins[index] = bins.get(index, 0) + count
 

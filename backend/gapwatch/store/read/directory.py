@@ -126,7 +126,23 @@ def deployments(
     """In order of their slugs, those behind `after`."""
     statement = text(f"{_DEPLOYMENTS} AND d.slug > coalesce(:after, '') ORDER BY d.slug LIMIT :limit")
     rows = connection.execute(statement, {"p": project_id, "after": after, "limit": limit})
-    return [Deployment(*row) for row in rows.all()]
+    return [
+        Deployment(
+            row.id,
+            row.slug,
+            row.policy_id,
+            row.policy,
+            row.version,
+            row.task_id,
+            row.task,
+            row.site,
+            row.stage,
+            row.described_at,
+            row.pinned_simulator_id,
+            row.last_episode_at,
+        )
+        for row in rows.all()
+    ]
 
 
 def simulators(connection: Connection, project_id: int) -> dict[int, tuple[str, str]]:

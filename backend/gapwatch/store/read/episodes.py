@@ -34,7 +34,7 @@ WHERE e.project_id = :project_id
 
 
 @dataclass(frozen=True)
-class Place:
+class PageCursor:
     """Where a page ends: the next one starts behind it."""
 
     started_at: datetime
@@ -55,13 +55,13 @@ def find_episodes(connection: Connection, project_id: int, episode_ids: list[str
     rows = connection.execute(
         text(f"{_SELECT} AND e.id = ANY(:ids)"), {"project_id": project_id, "ids": episode_ids}
     ).mappings()
-    found = {row["id"]: as_record(row) for row in rows}
-    return [found[one] for one in episode_ids if one in found]
+    records = {row["id"]: as_record(row) for row in rows}
+    return [records[episode_id] for episode_id in episode_ids if episode_id in records]
 
 
 def episodes_page(
-    connection: Connection, project_id: int, wanted: EpisodeFilter, after: Place | None, limit: int
-) -> tuple[list[dict[str, Any]], Place | None]:
+    connection: Connection, project_id: int, wanted: EpisodeFilter, after: PageCursor | None, limit: int
+) -> tuple[list[dict[str, Any]], PageCursor | None]:
     """Newest first. The second value is where the next page starts, None on the last."""
     where, parameters = _where(wanted)
     if after is not None:
@@ -75,7 +75,7 @@ def episodes_page(
     )
     page = rows[:limit]
     last = page[-1] if len(rows) > limit else None
-    return [as_record(row) for row in page], None if last is None else Place(last["started_at"], last["id"])
+    return [as_record(row) for row in page], None if last is None else PageCursor(last["started_at"], last["id"])
 
 
 def stream_episodes(connection: Connection, project_id: int, wanted: EpisodeFilter) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ def known_names(connection: Connection, project_id: int) -> dict[str, list[str]]
     rows = connection.execute(
         text(
             """
-            SELECT kind, array_agg(DISTINCT name ORDER BY name) FROM (
+            SELECT kind, array_agg(DISTINCT name ORDER BY name) AS names FROM (
                 SELECT kind, unnest(names) AS name FROM name_sets WHERE project_id = :p
                 UNION ALL
                 SELECT 'condition', jsonb_object_keys(levels) FROM condition_sets WHERE project_id = :p) used
@@ -104,7 +104,7 @@ def known_names(connection: Connection, project_id: int) -> dict[str, list[str]]
         ),
         {"p": project_id},
     )
-    return {"condition": [], "signal": [], "metric": []} | {row[0]: row[1] for row in rows}
+    return {"condition": [], "signal": [], "metric": []} | {row.kind: row.names for row in rows}
 
 
 def as_record(row: Any) -> dict[str, Any]:

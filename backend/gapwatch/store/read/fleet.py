@@ -61,8 +61,8 @@ WITH places AS (
           AND r.tier = 'month' AND CAST(:since AS timestamptz) IS NOT NULL
     ) AS f ON true
 )
-SELECT domain, source_id, policy_id, task_id, signature_id, sum(failures)::int, NULL AS phase, NULL AS labels,
-       NULL AS category
+SELECT domain AS what, source_id, policy_id, task_id, signature_id, sum(failures)::int AS failures, NULL AS phase,
+       NULL AS labels, NULL AS category
 FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
 UNION ALL
 SELECT 'signature', 0, 0, 0, id, 0, phase, labels, category FROM signatures
@@ -96,7 +96,7 @@ class Glance:
 def failure_words(
     connection: Connection, project_id: int, deployments: Sequence[Deployment], since: datetime | None
 ) -> FailureWords:
-    asked = {
+    parameters = {
         "p": project_id,
         "tier": "month" if since is None else "day",
         "since": since,
@@ -105,23 +105,25 @@ def failure_words(
         "tasks": [deployment.task_id for deployment in deployments],
     }
     words = FailureWords({}, {}, [])
-    for row in connection.execute(_WORDS, asked).all():
-        what, source, policy, task, signature, failures, phase, labels, category = row
-        if what == "signature":
-            words.signatures[signature] = Signature(phase, tuple(sorted(set(labels or ()))), category)
-        elif what == "simulator":
-            words.simulators[labels[0], labels[1]] = source
+    for row in connection.execute(_WORDS, parameters).all():
+        if row.what == "signature":
+            labels = tuple(sorted(set(row.labels or ())))
+            words.signatures[row.signature_id] = Signature(row.phase, labels, row.category)
+        elif row.what == "simulator":
+            name, version = row.labels
+            words.simulators[name, version] = row.source_id
         else:
-            words.counts.append(((what, source, policy, task), signature, failures))
+            key = (row.what, row.source_id, row.policy_id, row.task_id)
+            words.counts.append((key, row.signature_id, row.failures))
     return words
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
-    found = Glance({}, {"sim": 0, "real": 0})
-    asked = {"p": project_id, "shown": shown, "month": month, "day": day}
-    for what, source, at, k, n in connection.execute(_GLANCE, asked).all():
-        if what == "recent":
-            found.recent.setdefault(source, []).append((at, k, n))
+    glimpsed = Glance({}, {"sim": 0, "real": 0})
+    parameters = {"p": project_id, "shown": shown, "month": month, "day": day}
+    for row in connection.execute(_GLANCE, parameters).all():
+        if row.what == "recent":
+            glimpsed.recent.setdefault(row.id, []).append((row.at, row.k, row.n))
         else:
-            found.last_day[what] = n
-    return found
+            glimpsed.last_day[row.what] = row.n
+    return glimpsed

@@ -50,7 +50,7 @@ def paired_episodes(connection: Connection, project_id: int, record: dict[str, A
             "most": MOST_PAIRED,
         },
     )
-    return [PairedEpisode(*row) for row in rows]
+    return [PairedEpisode(row.id, row.domain, row.outcome, row.started_at) for row in rows]
 
 
 def changes_of(connection: Connection, project_id: int, episode_id: str) -> list[Change]:
@@ -61,4 +61,4 @@ def changes_of(connection: Connection, project_id: int, episode_id: str) -> list
         """),
         {"p": project_id, "subject": f"episode/{episode_id}"},
     )
-    return [Change(*row) for row in rows]
+    return [Change(row.at, row.actor, row.action, row.details) for row in rows]

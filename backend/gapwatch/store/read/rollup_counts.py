@@ -36,7 +36,7 @@ Kind = Literal["metric", "signal"]
 # A sender may put something into its contract that is new in every episode; so many bodies of a side are read.
 MOST_BODIES = 20
 Values = dict[str, dict[Outcome, "ValueRollup"]]
-K = TypeVar("K", bound=tuple[Any, ...])
+K = TypeVar("K")
 
 
 class SideRow(Protocol):
