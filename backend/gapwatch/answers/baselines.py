@@ -43,6 +43,8 @@ def is_named(simulator: tuple[str, str], named: Sequence[str]) -> bool:
 
 def on_sim(wanted: CellFilter, cells: Iterable[Cell]) -> CellFilter:
     """Robot, site and stage restrict sim only where its episodes name any: most simulators have no site."""
+    if wanted.is_open:
+        return wanted
     known = list(cells)
     return replace(
         wanted,

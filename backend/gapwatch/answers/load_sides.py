@@ -117,23 +117,10 @@ class _Loader:
     # Outcomes and the baseline
 
     def _choose_baseline(self) -> tuple[_Counted, _Counted, Baseline | None]:
-        """Count real in the window, sim over all time and sim in the window, and choose the simulator.
-
-        Over all time, because the choice must not depend on the window that is looked at.
-        """
-        window, wanted = self._question.window, self._question.wanted
-        sim_scope = self._subject.sim_scope
-        selections = [(self._subject.real_scope, window), (sim_scope, ALL_TIME)]
-        if window != ALL_TIME:
-            selections.append((sim_scope, window))
-        counts: Sequence[Sequence[Tally]]
-        if Need.CELLS in self._needs or not wanted.is_open:
-            counts = store.each_cell_counts(self._connection, self._project_id, selections)
-        else:
-            counts = store.each_totals(self._connection, self._project_id, selections, self._edges)
-        in_real, in_sim = counts[0], counts[1]
-        in_sim_window = counts[2] if window != ALL_TIME else ()
-        real = _counted(self._subject.real_scope, window, wanted, in_real)
+        """Count both sides and choose the simulator: over all time, because the choice must not depend on the
+        window that is looked at."""
+        in_real, in_sim, in_sim_window = self._count_outcomes()
+        real = _counted(self._subject.real_scope, self._question.window, self._question.wanted, in_real)
         sizes: dict[int, int] = {}
         for count in in_sim:
             sizes[count.source_id] = sizes.get(count.source_id, 0) + count.successes + count.failures
@@ -144,18 +131,44 @@ class _Loader:
             self._subject.pinned_simulator_id,
         )
         if choice is None:
-            return _counted(NO_SIMULATOR, ALL_TIME, wanted, ()), real, None
+            return _counted(NO_SIMULATOR, ALL_TIME, self._question.wanted, ()), real, None
         sim = self._count_baseline(choice, in_sim, in_sim_window)
         return sim, real, self._describe_baseline(choice, sizes, sim.side)
 
+    def _count_outcomes(self) -> tuple[Sequence[Tally], Sequence[Tally], Sequence[Tally]]:
+        """Count real in the window, sim over all time, and sim in the window.
+
+        By cell where cells are needed or filtered, except sim over all time, of which a window seldom needs cells.
+        """
+        connection, project_id = self._connection, self._project_id
+        window, is_open = self._question.window, self._question.wanted.is_open
+        in_window = [(self._subject.real_scope, window), (self._subject.sim_scope, window)]
+        all_time = (self._subject.sim_scope, ALL_TIME)
+        counts: Sequence[Sequence[Tally]]
+        if window == ALL_TIME:
+            counts = (
+                store.each_totals(connection, project_id, in_window)
+                if is_open and Need.CELLS not in self._needs
+                else store.each_cell_counts(connection, project_id, in_window)
+            )
+            return counts[0], counts[1], counts[1]
+        if not is_open:
+            counts = store.each_cell_counts(connection, project_id, [*in_window, all_time])
+            return counts[0], counts[2], counts[1]
+        if Need.CELLS in self._needs:
+            counts, totals = store.cell_counts_and_totals(connection, project_id, in_window, all_time)
+            return counts[0], totals, counts[1]
+        counts = store.each_totals(connection, project_id, [*in_window, all_time], self._edges)
+        return counts[0], counts[2], counts[1]
+
     def _count_baseline(self, choice: Choice, all_time: Sequence[Tally], in_window: Sequence[Tally]) -> _Counted:
         """Count the chosen simulator's episodes in the window, or all of them where the window has none."""
-        window = self._question.window
-        counts = [count for count in in_window if count.source_id == choice.simulator_id]
-        if not outcomes_of(counts).n:
-            window = ALL_TIME
-            counts = [count for count in all_time if count.source_id == choice.simulator_id]
         scope = replace(self._subject.sim_scope, source_ids=(choice.simulator_id,))
+        window, counts = self._question.window, _of_source(in_window, choice.simulator_id)
+        if not outcomes_of(counts).n:
+            window, counts = ALL_TIME, _of_source(all_time, choice.simulator_id)
+            if Need.CELLS in self._needs and any(count.cell is None for count in counts):
+                counts = store.cell_counts(self._connection, self._project_id, scope, window)
         wanted = on_sim(self._question.wanted, (count.cell for count in counts if count.cell is not None))
         return _counted(scope, window, wanted, counts)
 
@@ -324,8 +337,13 @@ class _Loader:
 
 
 def _counted(scope: Scope, window: Window, wanted: CellFilter, counts: Sequence[Tally]) -> _Counted:
-    outcomes = outcomes_of(matching(counts, wanted))
-    return _Counted(ComparisonSide(scope, window, wanted, outcomes, outcomes_of(counts).n), counts)
+    everything = outcomes_of(counts)
+    outcomes = everything if wanted.is_open else outcomes_of(matching(counts, wanted))
+    return _Counted(ComparisonSide(scope, window, wanted, outcomes, everything.n), counts)
+
+
+def _of_source(counts: Sequence[Tally], source_id: int) -> Sequence[Tally]:
+    return [count for count in counts if count.source_id == source_id]
 
 
 def _failed_selection(side: ComparisonSide, days: Sequence[BucketCount] | None) -> FailedSelection:

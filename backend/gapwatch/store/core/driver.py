@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 import psycopg
@@ -34,7 +35,8 @@ def named_cursor(connection: Connection, row: type[RowT], name: str | None = Non
         columns = tuple((result.fname(index) or b"").decode() for index in range(result.nfields))
         if columns != row._fields:
             raise TypeError(f"the query's columns {columns} are not the fields of {row}: {row._fields}")
-        return row._make
+        # What `row._make` does, without a Python frame for each row: 0.1 instead of 0.4 µs.
+        return cast("Callable[[Sequence[Any]], RowT]", partial(tuple.__new__, row))
 
     driver = driver_connection(connection)
     if name is None:

@@ -139,7 +139,7 @@ def failed_rows_where(
     with named_cursor(connection, Row) as cursor:
         cursor.execute(statement, {**parameters, "project_id": project_id})
         # Postgres counted equal rows where the sign stands.
-        return [row for counted in cursor for row in [counted._replace(sign=1)] * counted.sign]
+        return [row for counted in cursor.fetchall() for row in [counted._replace(sign=1)] * counted.sign]
 
 
 class _SessionRow(NamedTuple):
@@ -167,7 +167,7 @@ def sessions_where(
     )
     sums = Sums()
     with named_cursor(connection, _SessionRow) as cursor:
-        for row in cursor.execute(statement, {**parameters, "project_id": project_id}):
+        for row in cursor.execute(statement, {**parameters, "project_id": project_id}).fetchall():
             scope = Scope(row.domain, row.policy_id, row.task_id, row.source_id)
             sums.count_session(scope, row.outcome, row.session, row.contract_id, row.episodes)
     return sums

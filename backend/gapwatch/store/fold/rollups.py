@@ -147,7 +147,7 @@ def stored_values(connection: Connection, project_id: int, keys: Sequence[ValueK
                 row.tier,
                 row.bucket_at,
             ): row.body
-            for row in cursor
+            for row in cursor.fetchall()
         }
 
 

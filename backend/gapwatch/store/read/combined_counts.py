@@ -25,7 +25,6 @@ from gapwatch.store.read.rollup_counts import (
 from gapwatch.store.read.selection import CellFilter, Selection
 from gapwatch.store.read.session_counts import (
     SessionCount,
-    SessionRow,
     session_statements,
     sessions_with_edges,
 )
@@ -95,7 +94,7 @@ def combined_counts(
     parameters = {name: value for _, own in parts.values() for name, value in own.items()}
     failures: list[FailureRow] = []
     contracts: list[ContractRow] = []
-    sessions: list[SessionRow] = []
+    sessions: list[SessionCount] = []
     if statements:
         with named_cursor(connection, _Row) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
@@ -118,7 +117,7 @@ def combined_counts(
                 contracts.append(ContractRow(row.side, row.source_id, row.number, row.n))
             else:
                 sessions.append(
-                    SessionRow(
+                    SessionCount(
                         row.side,
                         row.source_id,
                         row.policy_id,

@@ -6,7 +6,7 @@ So a window is exact to the microsecond, and what is read does not grow with wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from gapwatch.statistics.estimates.sketches import Moments, Sketch
 from gapwatch.store.core.driver import named_cursor
 from gapwatch.store.read.cell_names import CellRef, cells_named, contract_bodies
-from gapwatch.store.read.edge_cell_counts import CellKey, each_edge_cell_counts
+from gapwatch.store.read.edge_cell_counts import each_edge_cell_counts
 from gapwatch.store.read.selection import (
     Cell,
     Scope,
@@ -36,7 +36,6 @@ Kind = Literal["metric", "signal"]
 # A sender may put something into its contract that is new in every episode; so many bodies of a side are read.
 MOST_BODIES = 20
 Values = dict[str, dict[Outcome, "ValueRollup"]]
-K = TypeVar("K")
 
 
 class SideRow(Protocol):
@@ -109,18 +108,12 @@ class _TotalRow(NamedTuple):
     abandoned: int
 
 
-class _TotalKey(NamedTuple):
-    source_id: int
-    policy_id: int
-    task_id: int
-
-
 class _CellRow(NamedTuple):
     side: int
     source_id: int
     policy_id: int
     task_id: int
-    cell_id: int
+    cell_id: CellRef
     successes: int
     failures: int
     aborted: int
@@ -153,6 +146,7 @@ class _ValueRow(NamedTuple):
     body: bytes
 
 
+CountedRowT = TypeVar("CountedRowT", _TotalRow, _CellRow)
 RowT = TypeVar("RowT", _TotalRow, _CellRow, FailureRow, ContractRow, _ValueRow)
 
 
@@ -181,6 +175,11 @@ _CELLS = f"""
 """  # noqa: S608
 
 
+_TOTALS_AS_CELLS = f"""
+    SELECT source_id, policy_id, task_id, 0 AS cell_id, {_OUTCOMES} FROM rollup_counts WHERE {{}} GROUP BY 1, 2, 3
+"""  # noqa: S608
+
+
 def each_totals(
     connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[Total]]:
@@ -191,20 +190,20 @@ def each_totals(
     edges = edges or WindowEdges(connection, project_id)
     sides = []
     rows_of_each = bucket_rows(connection, project_id, selections, _TOTALS, _TotalRow)
-    for sums, rows in zip(edges.sums(selections, "sessions"), rows_of_each, strict=True):
-        counts = {_TotalKey(row.source_id, row.policy_id, row.task_id): _outcomes(row) for row in rows}
-        at_edges = (
-            (_TotalKey(scope.source_id, scope.policy_id, scope.task_id), outcomes)
+    for side, (sums, rows) in enumerate(zip(edges.sums(selections, "sessions"), rows_of_each, strict=True)):
+        at_edges = [
+            _TotalRow(side, scope.source_id, scope.policy_id, scope.task_id, *outcomes)
             for (scope, _), outcomes in sums.hours.items()
-        )
-        _add_edges(counts, at_edges)
-        sides.append(
-            [
-                Total(key.source_id, key.policy_id, key.task_id, *outcomes)  # type: ignore[arg-type]
-                for key, outcomes in counts.items()
-            ]
-        )
+        ]
+        of_key = attrgetter("source_id", "policy_id", "task_id")
+        sides.append([_total(row) for row in _add_edges(rows, at_edges, of_key)])
     return sides
+
+
+def _total(row: _TotalRow | _CellRow) -> Total:
+    return Total(
+        row.source_id, row.policy_id, row.task_id, row.successes, row.failures, row.aborted, row.abandoned
+    )
 
 
 def cell_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[CellCount]:
@@ -215,37 +214,80 @@ def each_cell_counts(
     connection: Connection, project_id: int, selections: Sequence[Selection]
 ) -> list[list[CellCount]]:
     rows_of_each = bucket_rows(connection, project_id, selections, _CELLS, _CellRow)
+    return _named_cells(connection, project_id, selections, rows_of_each)
+
+
+def cell_counts_and_totals(
+    connection: Connection, project_id: int, selections: Sequence[Selection], of_all: Selection
+) -> tuple[list[list[CellCount]], list[Total]]:
+    """Read cells of some selections and mere totals of another, which has no edges, in one query."""
+    cell_statements, parameters = bucket_statements(project_id, selections, _CELLS)
+    last = len(selections)
+    total_statements, own = bucket_statements(project_id, [of_all], _TOTALS_AS_CELLS, first_side=last)
+    with named_cursor(connection, _CellRow) as cursor:
+        statement = sql.SQL(" UNION ALL ".join([*cell_statements, *total_statements]))
+        *rows_of_each, totals = by_side(cursor.execute(statement, parameters | own).fetchall(), last + 1)
+    return _named_cells(connection, project_id, selections, rows_of_each), [_total(row) for row in totals]
+
+
+def _named_cells(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    rows_of_each: Sequence[Sequence[_CellRow]],
+) -> list[list[CellCount]]:
     # Name the cells of the rollups first: the edges then know their numbers.
     cells = cells_named(connection, project_id, {row.cell_id for rows in rows_of_each for row in rows})
-    sides: list[dict[CellKey, list[int]]] = []
-    for at_edges, rows in zip(
-        each_edge_cell_counts(connection, project_id, selections), rows_of_each, strict=True
-    ):
-        counts = {CellKey(row.source_id, row.policy_id, row.task_id, row.cell_id): _outcomes(row) for row in rows}
-        _add_edges(counts, at_edges.items())
-        sides.append(counts)
-    unnamed = {key.cell for counts in sides for key in counts} - cells.keys()
+    counts_at_edges = each_edge_cell_counts(connection, project_id, selections)
+    sides: list[Sequence[_CellRow]] = []
+    for side, (counts, rows) in enumerate(zip(counts_at_edges, rows_of_each, strict=True)):
+        at_edges = [
+            _CellRow(side, key.source_id, key.policy_id, key.task_id, key.cell, *outcomes)
+            for key, outcomes in counts.items()
+        ]
+        sides.append(_add_edges(rows, at_edges, attrgetter("source_id", "policy_id", "task_id", "cell_id")))
+    unnamed = {key.cell for counts in counts_at_edges for key in counts} - cells.keys()
     cells |= cells_named(connection, project_id, unnamed)
     return [
         [
-            CellCount(key.source_id, key.policy_id, key.task_id, cells[key.cell], *outcomes)
-            for key, outcomes in counts.items()
-            if any(outcomes)
+            CellCount(
+                row.source_id,
+                row.policy_id,
+                row.task_id,
+                cells[row.cell_id],
+                row.successes,
+                row.failures,
+                row.aborted,
+                row.abandoned,
+            )
+            for row in rows
+            if row.successes or row.failures or row.aborted or row.abandoned
         ]
-        for counts in sides
+        for rows in sides
     ]
 
 
-def _outcomes(row: _TotalRow | _CellRow) -> list[int]:
-    return [row.successes, row.failures, row.aborted, row.abandoned]
-
-
-def _add_edges(counts: dict[K, list[int]], at_edges: Iterable[tuple[K, Sequence[int]]]) -> None:
-    """Add the outcomes at the edges of a window to those of its whole days."""
-    for key, outcomes in at_edges:
-        total = counts.setdefault(key, [0, 0, 0, 0])
-        for index, count in enumerate(outcomes):
-            total[index] += count
+def _add_edges(
+    rows: Sequence[CountedRowT], at_edges: Sequence[CountedRowT], key_of: Callable[[CountedRowT], Hashable]
+) -> Sequence[CountedRowT]:
+    """Add the outcomes at the edges of a window to the rows of its whole days that have the same key."""
+    if not at_edges:
+        return rows
+    added = {key_of(row): row for row in rows}
+    for edge in at_edges:
+        key = key_of(edge)
+        row = added.get(key)
+        added[key] = (
+            edge
+            if row is None
+            else row._replace(
+                successes=row.successes + edge.successes,
+                failures=row.failures + edge.failures,
+                aborted=row.aborted + edge.aborted,
+                abandoned=row.abandoned + edge.abandoned,
+            )
+        )
+    return list(added.values())
 
 
 def failure_counts(connection: Connection, project_id: int, scope: Scope, window: Window) -> list[FailureCount]:
@@ -415,7 +457,8 @@ def bucket_rows(
     if not statements:
         return [[] for _ in selections]
     with named_cursor(connection, row_class) as cursor:
-        return by_side(cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters), len(selections))
+        rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
+    return by_side(rows, len(selections))
 
 
 def by_side(rows: Iterable[SideRowT], sides: int) -> list[list[SideRowT]]:
@@ -426,12 +469,16 @@ def by_side(rows: Iterable[SideRowT], sides: int) -> list[list[SideRowT]]:
 
 
 def bucket_statements(
-    project_id: int, selections: Sequence[Selection], query: str, project: str = "project_id"
+    project_id: int,
+    selections: Sequence[Selection],
+    query: str,
+    project: str = "project_id",
+    first_side: int = 0,
 ) -> tuple[list[str], dict[str, Any]]:
     """Return a statement a selection: the side, then the columns of the query."""
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
-    for side, (scope, window) in enumerate(selections):
+    for side, (scope, window) in enumerate(selections, start=first_side):
         parts = split(window)
         if parts.months is None and not parts.days:
             continue

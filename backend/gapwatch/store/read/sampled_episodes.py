@@ -175,7 +175,8 @@ def _failed_rows(
     if not statements:
         return [[] for _ in selections]
     with named_cursor(connection, FailedRow) as cursor:
-        return by_side(cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters), len(selections))
+        rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
+    return by_side(rows, len(selections))
 
 
 def sampled_values(

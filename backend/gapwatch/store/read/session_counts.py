@@ -24,15 +24,8 @@ FilteredSelection = tuple[Scope, Window, CellFilter]
 
 
 class SessionCount(NamedTuple):
-    source_id: int
-    policy_id: int
-    task_id: int
-    session: str
-    successes: int
-    failures: int
+    """`side` is the index of the selection it was read for."""
 
-
-class SessionRow(NamedTuple):
     side: int
     source_id: int
     policy_id: int
@@ -42,11 +35,8 @@ class SessionRow(NamedTuple):
     failures: int
 
 
-class _SessionKey(NamedTuple):
-    source_id: int
-    policy_id: int
-    task_id: int
-    session: str
+# Source, policy, task and session.
+_SessionKey = tuple[int, int, int, str]
 
 
 def session_counts(
@@ -71,9 +61,9 @@ def each_session_counts(
     """Read several selections in one query: whole days from the rollup, or with a filter the newest episodes."""
     edges = edges or WindowEdges(connection, project_id)
     statements, parameters = session_statements(project_id, selections, most)
-    rows: list[SessionRow] = []
+    rows: list[SessionCount] = []
     if statements:
-        with named_cursor(connection, SessionRow) as cursor:
+        with named_cursor(connection, SessionCount) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
     return sessions_with_edges(selections, most, rows, edges)
 
@@ -93,21 +83,31 @@ def session_statements(
 
 
 def sessions_with_edges(
-    selections: Sequence[FilteredSelection], most: int, rows: Iterable[SessionRow], edges: WindowEdges
+    selections: Sequence[FilteredSelection], most: int, rows: Iterable[SessionCount], edges: WindowEdges
 ) -> list[list[SessionCount]]:
     unfiltered = [(scope, window) for scope, window, wanted in selections if wanted.is_open]
     at_edges = dict(zip(unfiltered, edges.sums(unfiltered, "sessions"), strict=True))
-    sides: list[dict[_SessionKey, list[int]]] = [{} for _ in selections]
+    sides: list[dict[_SessionKey, SessionCount]] = [{} for _ in selections]
     for side, (scope, window, wanted) in enumerate(selections):
         if wanted.is_open:
             newest_first = sorted(at_edges[scope, window].sessions.items(), key=lambda item: -item[0][1])
             for (at, _, session), (successes, failures) in newest_first:
-                key = _SessionKey(at.source_id, at.policy_id, at.task_id, session)
-                _add(sides[side], key, successes, failures)
+                count = SessionCount(side, at.source_id, at.policy_id, at.task_id, session, successes, failures)
+                _add(sides[side], count)
     for row in rows:
-        key = _SessionKey(row.source_id, row.policy_id, row.task_id, row.session)
-        _add(sides[row.side], key, row.successes, row.failures)
-    return [[SessionCount(*key, *counts) for key, counts in sessions.items()][:most] for sessions in sides]
+        _add(sides[row.side], row)
+    return [list(sessions.values())[:most] for sessions in sides]
+
+
+def _add(sessions: dict[_SessionKey, SessionCount], count: SessionCount) -> None:
+    """Add a day of a session to its other days."""
+    key = (count.source_id, count.policy_id, count.task_id, count.session)
+    before = sessions.get(key)
+    if before is not None:
+        count = count._replace(
+            successes=before.successes + count.successes, failures=before.failures + count.failures
+        )
+    sessions[key] = count
 
 
 def _whole_days(scope: Scope, window: Window) -> tuple[str, dict[str, Any]]:
@@ -141,12 +141,3 @@ def _single(scope: Scope, window: Window, wanted: CellFilter) -> tuple[str, dict
          GROUP BY 2, 3, 4, 5 ORDER BY max(started_at) DESC LIMIT %(most)s)
     """  # noqa: S608
     return statement, parameters | bounds | scope.parameters()
-
-
-def _add(sessions: dict[_SessionKey, list[int]], key: _SessionKey, successes: int, failures: int) -> None:
-    counts = sessions.get(key)
-    if counts is None:
-        sessions[key] = [successes, failures]
-    else:
-        counts[0] += successes
-        counts[1] += failures
