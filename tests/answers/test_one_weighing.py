@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from answers.lab import LATER, attempts, real, sim
 
-from gapwatch.answers import comparison_side
+from gapwatch.answers import load_sides as load_sides_module
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes, read_episode_evidence
 from gapwatch.answers.failure_weights import NEEDS, weigh_sides
 from gapwatch.answers.failures import answer_failures
@@ -101,7 +101,7 @@ def test_the_failure_groups_add_up_to_the_ledger_where_the_contract_differs(lab)
 @pytest.mark.parametrize("most_read", [{"real": 1000, "sim": 500}, {"real": 20, "sim": 10}])
 def test_they_do_where_one_side_is_labelled_and_where_failures_are_a_sample(lab, most_read, monkeypatch):
     labelled_in_real_only(lab)
-    monkeypatch.setattr(comparison_side, "MOST_FAILED", most_read)
+    monkeypatch.setattr(load_sides_module, "MOST_FAILED", most_read)
     parts, failures = ledger_and_groups(lab, "berlin-line-3")
     assert_groups_add_up_to_the_ledger(parts, failures)
     # Unlabelled lifts in sim are taken to be heavy and dropped, as those in real.

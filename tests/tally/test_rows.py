@@ -37,7 +37,7 @@ def test_keys_are_numbered_in_the_order_in_which_they_come(keys):
     assert list(dict.fromkeys(numbers)) == list(range(len(different)))
 
 
-def test_a_place_is_a_scope_on_a_day_of_utc():
+def test_rows_of_a_scope_on_one_day_of_utc_share_an_index():
     found = Columns(
         [
             row(hour=DAY),
@@ -49,5 +49,5 @@ def test_a_place_is_a_scope_on_a_day_of_utc():
     )
     scope = ("real", 1, 2, 3)
     assert found.scopes == [(scope, DAY), (scope, DAY + DAY_S), (scope, DAY - DAY_S), (("real", 1, 9, 3), DAY)]
-    assert found.places == [0, 0, 1, 2, 3]
+    assert found.scope_index == [0, 0, 1, 2, 3]
     assert found.of.task_id == (2, 2, 2, 2, 9)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from tally.made import DAY, NAMES, rows, steady
 
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.sums import DAY_S, Sums, month_of, without
+from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums, month_of, without
 from gapwatch.tally.values import ValueSum
 
-SCOPE = ("real", 1, 2, 3)
-OTHER = ("sim", 1, 2, 4)
+SCOPE = Scope("real", 1, 2, 3)
+OTHER = Scope("sim", 1, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,9 @@ def test_adding_leaves_the_other_as_it_was():
 
 
 def test_what_is_alike_apart_from_what_is_left_out_becomes_one_cell():
-    bright, dim = ((1, None, None, (("lighting", level), ("scene", "9"))) for level in ("bright", "dim"))
+    bright, dim = (
+        CellContent(1, None, None, (("lighting", level), ("scene", "9"))) for level in ("bright", "dim")
+    )
     said = ("lift", (), None)
     sums = Sums(
         cells={
@@ -104,18 +106,18 @@ def test_leaving_out_afterwards_and_beforehand_is_the_same(left_out, episodes):
 
 
 def test_a_cell_without_some_conditions():
-    cell = (1, 2, "full", (("a", "x"), ("b", "y"), ("c", "z")))
+    cell = CellContent(1, 2, "full", (("a", "x"), ("b", "y"), ("c", "z")))
     assert without({"a", "c", "d"}, cell) == (1, 2, "full", (("b", "y"),))
     assert without((), cell) == cell
 
 
 def test_sittings_are_counted_without_their_times():
     sums = Sums()
-    sums.count_sitting(SCOPE, "success", "a", None, 3)
-    sums.count_sitting(SCOPE, "failure", "a", 8, 2)
-    sums.count_sitting(SCOPE, "success", "a", 8, 1)
-    sums.count_sitting(SCOPE, "aborted", "a", 8, 5)
-    sums.count_sitting(OTHER, "abandoned", None, None, 1)
+    sums.count_session(SCOPE, "success", "a", None, 3)
+    sums.count_session(SCOPE, "failure", "a", 8, 2)
+    sums.count_session(SCOPE, "success", "a", 8, 1)
+    sums.count_session(SCOPE, "aborted", "a", 8, 5)
+    sums.count_session(OTHER, "abandoned", None, None, 1)
     assert sums.hours == {(SCOPE, 0): [4, 2, 5, 0], (OTHER, 0): [0, 0, 0, 1]}
     assert sums.contracts == {(SCOPE, 0, 0): 3, (SCOPE, 0, 8): 8, (OTHER, 0, 0): 1}
     assert sums.sessions == {(SCOPE, 0, "a"): [4, 2]}
@@ -123,6 +125,6 @@ def test_sittings_are_counted_without_their_times():
 
 def test_only_real_episodes_have_a_deployment():
     sums = Sums(
-        hours={(SCOPE, DAY): [1, 0, 0, 0], (OTHER, DAY): [1, 0, 0, 0], (("real", 1, 2, 6), 0): [0, 1, 0, 0]}
+        hours={(SCOPE, DAY): [1, 0, 0, 0], (OTHER, DAY): [1, 0, 0, 0], (Scope("real", 1, 2, 6), 0): [0, 1, 0, 0]}
     )
     assert sums.deployments() == {3, 6}

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from tally.made import NAMES, row, rows, steady
 
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.sums import DAY_S, Sums, month_of
-from gapwatch.tally.tiers import count_rows, value_rows
+from gapwatch.tally.sums import DAY_S, CellContent, Scope, Signature, Sums, month_of
+from gapwatch.tally.tiers import BucketKey, count_rows, value_rows
 from gapwatch.tally.values import ValueSum, add_values
 
-REAL, SIM = ("real", 1, 2, 3), ("sim", 1, 2, 4)
-CELL = (7, None, "full", (("lighting", "dim"),))
-ELSEWHERE = (7, 5, None, ())
-SAID = ("lift", ("slip",), None)
+REAL, SIM = Scope("real", 1, 2, 3), Scope("sim", 1, 2, 4)
+CELL = CellContent(7, None, "full", (("lighting", "dim"),))
+ELSEWHERE = CellContent(7, 5, None, ())
+NOWHERE, BY_ROBOT = CellContent(None, None, None, ()), CellContent(7, None, None, ())
+SAID = Signature("lift", ("slip",), None)
 
 
 def at(text: str) -> int:
@@ -27,10 +28,23 @@ OCTOBER, NOVEMBER = at("2026-10-01"), at("2026-11-01")
 THIRTIETH, LAST, FIRST = at("2026-10-30"), at("2026-10-31"), NOVEMBER
 
 
+def rows_by_table(sums: Sums) -> dict[str, dict[tuple, list[int]]]:
+    """Each table's rows, with the bucket or scope that a key begins with written out."""
+
+    def written_out(key: tuple) -> tuple:
+        first, *rest = key
+        return (*first, *rest) if isinstance(first, Scope | BucketKey) else key
+
+    return {
+        table: {written_out(key): counts for key, counts in keyed.items()}
+        for table, keyed in vars(count_rows(sums)).items()
+    }
+
+
 def test_hours_are_rows_of_three_tiers():
     noon = LAST + DAY_S // 2
     sums = Sums(hours={(REAL, LAST): [1, 0, 0, 0], (REAL, noon): [2, 3, 0, 0], (REAL, FIRST): [0, 0, 4, 5]})
-    assert count_rows(sums)["rollup_counts"] == {
+    assert rows_by_table(sums)["counts"] == {
         (*REAL, "hour", LAST): [1, 0, 0, 0],
         (*REAL, "hour", noon): [2, 3, 0, 0],
         (*REAL, "hour", FIRST): [0, 0, 4, 5],
@@ -51,7 +65,7 @@ def test_hours_are_rows_of_three_tiers():
     ],
 )
 def test_an_hour_belongs_to_its_day_and_month_of_utc(hour, day, month):
-    found = count_rows(Sums(hours={(SIM, at(hour)): [0, 1, 0, 0]}))["rollup_counts"]
+    found = rows_by_table(Sums(hours={(SIM, at(hour)): [0, 1, 0, 0]}))["counts"]
     assert set(found) == {(*SIM, "hour", at(hour)), (*SIM, "day", at(day)), (*SIM, "month", at(month))}
 
 
@@ -61,28 +75,24 @@ def test_cells_are_rows_of_days_and_months_and_of_real_robots_by_day():
             (REAL, THIRTIETH, CELL): [1, 2, 3, 4],
             (REAL, LAST, CELL): [10, 20, 30, 40],
             (REAL, LAST, ELSEWHERE): [5, 0, 0, 0],
-            (REAL, LAST, (None, None, None, ())): [0, 1, 0, 0],
-            (REAL, LAST, (7, None, None, ())): [100, 0, 0, 0],
+            (REAL, LAST, NOWHERE): [0, 1, 0, 0],
+            (REAL, LAST, BY_ROBOT): [100, 0, 0, 0],
             (SIM, LAST, CELL): [6, 0, 0, 0],
         }
     )
-    found = count_rows(sums)
-    assert found["rollup_cells"] == {
+    found = rows_by_table(sums)
+    assert found["cells"] == {
         (*REAL, "day", THIRTIETH, CELL): [1, 2, 3, 4],
         (*REAL, "day", LAST, CELL): [10, 20, 30, 40],
         (*REAL, "month", OCTOBER, CELL): [11, 22, 33, 44],
         **{(*REAL, tier, bucket, ELSEWHERE): [5, 0, 0, 0] for tier, bucket in (("day", LAST), ("month", OCTOBER))},
+        **{(*REAL, tier, bucket, NOWHERE): [0, 1, 0, 0] for tier, bucket in (("day", LAST), ("month", OCTOBER))},
         **{
-            (*REAL, tier, bucket, (None, None, None, ())): [0, 1, 0, 0]
-            for tier, bucket in (("day", LAST), ("month", OCTOBER))
-        },
-        **{
-            (*REAL, tier, bucket, (7, None, None, ())): [100, 0, 0, 0]
-            for tier, bucket in (("day", LAST), ("month", OCTOBER))
+            (*REAL, tier, bucket, BY_ROBOT): [100, 0, 0, 0] for tier, bucket in (("day", LAST), ("month", OCTOBER))
         },
         **{(*SIM, tier, bucket, CELL): [6, 0, 0, 0] for tier, bucket in (("day", LAST), ("month", OCTOBER))},
     }
-    assert found["rollup_places"] == {
+    assert found["places"] == {
         (*REAL, THIRTIETH, 7, 0): [1, 2, 3, 4],
         (*REAL, LAST, 7, 0): [110, 20, 30, 40],
         (*REAL, LAST, 7, 5): [5, 0, 0, 0],
@@ -96,16 +106,16 @@ def test_failures_sessions_and_contracts():
         sessions={(REAL, LAST, "a"): [1, 2], (REAL, FIRST, "a"): [3, 0]},
         contracts={(REAL, THIRTIETH, 8): 5, (REAL, LAST, 8): 6, (REAL, LAST, 0): 7},
     )
-    found = count_rows(sums)
-    assert found["rollup_failures"] == {
+    found = rows_by_table(sums)
+    assert found["failures"] == {
         (*REAL, "day", THIRTIETH, CELL, SAID): [2],
         (*REAL, "day", LAST, CELL, SAID): [3],
         (*REAL, "day", FIRST, CELL, SAID): [4],
         (*REAL, "month", OCTOBER, CELL, SAID): [5],
         (*REAL, "month", NOVEMBER, CELL, SAID): [4],
     }
-    assert found["rollup_sessions"] == {(*REAL, LAST, "a"): [1, 2], (*REAL, FIRST, "a"): [3, 0]}
-    assert found["rollup_contracts"] == {
+    assert found["sessions"] == {(*REAL, LAST, "a"): [1, 2], (*REAL, FIRST, "a"): [3, 0]}
+    assert found["contracts"] == {
         (*REAL, "day", THIRTIETH, 8): [5],
         (*REAL, "day", LAST, 8): [6],
         (*REAL, "day", LAST, 0): [7],
@@ -119,7 +129,7 @@ def test_what_comes_to_nothing_is_no_row_but_less_than_nothing_is():
     sums = Sums(
         hours={(REAL, LAST): [-1, 0, 0, 0], (REAL, LAST + 3600): [1, 0, 0, 0], (REAL, FIRST): [0, -1, 0, 0]}
     )
-    assert count_rows(sums)["rollup_counts"] == {
+    assert rows_by_table(sums)["counts"] == {
         (*REAL, "hour", LAST): [-1, 0, 0, 0],
         (*REAL, "hour", LAST + 3600): [1, 0, 0, 0],
         **{(*REAL, tier, FIRST): [0, -1, 0, 0] for tier in ("hour", "day", "month")},
@@ -164,12 +174,12 @@ def coarser(key: tuple) -> tuple[str, int] | None:
     return {"hour": ("day", bucket - bucket % DAY_S), "day": ("month", month_of(bucket))}.get(tier)
 
 
-@pytest.mark.parametrize("table", ["rollup_counts", "rollup_cells", "rollup_failures", "rollup_contracts"])
+@pytest.mark.parametrize("table", ["counts", "cells", "failures", "contracts"])
 @steady
 @given(episodes=st.lists(rows, max_size=25))
 def test_the_rows_of_a_tier_add_up_to_those_of_the_next(table, episodes):
-    found = count_rows(Episodes(episodes, NAMES).sums())[table]
-    finest = "hour" if table == "rollup_counts" else "day"
+    found = rows_by_table(Episodes(episodes, NAMES).sums())[table]
+    finest = "hour" if table == "counts" else "day"
     added = defaultdict(list)
     for key, counts in found.items():
         into = coarser(key[4:6])
@@ -197,21 +207,21 @@ def test_the_values_of_days_add_up_to_those_of_months(episodes):
 @steady
 @given(st.lists(rows, max_size=25))
 def test_every_table_holds_each_episode_once_a_tier(episodes):
-    found = count_rows(Episodes(episodes, NAMES).sums())
+    found = rows_by_table(Episodes(episodes, NAMES).sums())
 
     def total(table, tier):
         return sum(sum(counts) for key, counts in found[table].items() if tier is None or key[4] == tier)
 
     failures = sum(episode.outcome == "failure" for episode in episodes)
     for tier in ("day", "month"):
-        assert total("rollup_counts", tier) == total("rollup_cells", tier) == len(episodes)
-        assert total("rollup_contracts", tier) == len(episodes)
-        assert total("rollup_failures", tier) == failures
-    assert total("rollup_counts", "hour") == len(episodes)
-    assert total("rollup_places", None) == sum(episode.domain == "real" for episode in episodes)
+        assert total("counts", tier) == total("cells", tier) == len(episodes)
+        assert total("contracts", tier) == len(episodes)
+        assert total("failures", tier) == failures
+    assert total("counts", "hour") == len(episodes)
+    assert total("places", None) == sum(episode.domain == "real" for episode in episodes)
 
 
 def test_no_sums_are_no_rows():
-    assert not any(count_rows(Sums()).values())
+    assert not any(rows_by_table(Sums()).values())
     assert list(value_rows({})) == []
-    assert not any(count_rows(Episodes([row(), row(sign=-1)], NAMES).sums()).values())
+    assert not any(rows_by_table(Episodes([row(), row(sign=-1)], NAMES).sums()).values())
