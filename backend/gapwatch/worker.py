@@ -14,9 +14,9 @@ from gapwatch import pipeline
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.address_confirmation import confirm_link
-from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes
+from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work

@@ -14,13 +14,13 @@ from sqlalchemy import text
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.address_confirmation import confirm_link
-from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.watch import watch_due_episodes, watch_silence
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kinds import split_secrets
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.alerting import alert_settings, mail_addresses
 from gapwatch.store.core.database import Database
-from gapwatch.watching.channels import split_secrets
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Rule

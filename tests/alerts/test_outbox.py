@@ -53,6 +53,17 @@ def test_a_refusal_is_not_tried_again_and_another_channel_is_told(stage, status)
     assert [got.path for got in stage.receiver.got] == ["/hook", "/second"]
 
 
+def test_a_channel_of_a_kind_that_this_release_does_not_know_is_refused_with_a_sentence(stage):
+    stage.add_channel("/hook")
+    stage.run("UPDATE channels SET kind = 'pigeon'")
+    stage.fall()
+    stage.send()
+    assert stage.deliveries() == [("trigger", "dead", "change")]
+    assert stage.rows("SELECT answer FROM delivery_attempts") == [
+        ("this release does not know the channel's kind",)
+    ]
+
+
 def test_a_receiver_that_is_away_for_a_day_is_given_up_visibly_and_another_is_told(stage):
     stage.add_channel("/hook")
     stage.fall()

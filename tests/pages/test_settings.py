@@ -150,6 +150,18 @@ def test_a_channel_keeps_its_secret_to_itself(admin, project):
     )
 
 
+def test_a_secret_may_consist_of_digits(admin, project):
+    fields = {"kind": "pagerduty", "name": "on call", "config_routing_key": "0123456789"}
+    assert admin.submit("/settings/channels", project.slug, **fields).status_code == 200
+
+
+def test_a_channel_of_a_kind_that_this_release_does_not_know_is_listed(admin, project):
+    fields = {"kind": "webhook", "name": "coop", "config_url": "https://example.com/x"}
+    admin.submit("/settings/channels", project.slug, **fields)
+    project.rows("UPDATE channels SET kind = 'pigeon' WHERE project_id = :p RETURNING 1")
+    assert "<td>pigeon</td>" in admin.get("/settings/channels").text
+
+
 def test_a_mail_channel_waits_for_its_addresses(admin, project):
     fields = {
         "kind": "email",

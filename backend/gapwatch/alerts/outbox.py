@@ -7,35 +7,25 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import structlog
 
 from gapwatch.access.sealing import Sealer
-from gapwatch.alerts.channels import alertmanager, apprise, email, pagerduty, slack, webhook
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import Egress
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kinds import CHANNEL_KINDS, email, read_config
+from gapwatch.channels.kinds.email import EmailConfig
+from gapwatch.channels.message import Attempt, Message
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
-from gapwatch.store.alerting.outbox import Attempt, Delivery
+from gapwatch.store.alerting.outbox import Delivery
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.channels import EmailConfig, read_config
 
 log = structlog.get_logger()
 
 # A slow receiver holds up one of these, not the others.
 SENDERS = 3
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0
-
-SEND: dict[str, Callable[[Any, Message, Egress], Attempt]] = {
-    "webhook": webhook.send,
-    "pagerduty": pagerduty.send,
-    "slack": slack.send,
-    "email": email.send,
-    "alertmanager": alertmanager.send,
-    "apprise": apprise.send,
-}
 
 
 class Sender:
@@ -87,15 +77,17 @@ class Sender:
         secrets = self._sealer.open(delivery.sealed)
         if not delivery.enabled:
             return Attempt("refused", None, "the channel is switched off", 0)
+        if delivery.kind not in CHANNEL_KINDS:
+            return Attempt("refused", None, "this release does not know the channel's kind", 0)
         if secrets is None:
             return Attempt(
                 "refused", None, "the channel's secrets are of another server secret; set them again", 0
             )
         try:
-            config = read_config(delivery.kind, delivery.config, secrets)  # type: ignore[arg-type]
+            config = read_config(delivery.kind, delivery.config, secrets)
             if isinstance(config, EmailConfig):
                 return self._mail(connection, config, delivery)
-            return SEND[delivery.kind](config, message_of(delivery), self._egress)
+            return CHANNEL_KINDS[delivery.kind].send(config, message_of(delivery), self._egress)
         except ServiceUnavailable:
             raise
         except Exception as error:
@@ -111,7 +103,7 @@ class Sender:
             if asked is None:
                 return Attempt("refused", None, "the address has confirmed, or is not in the channel any more", 0)
             message, link = message_of(delivery), self._confirm_link(asked)
-            question = email.Question(message.id, asked.address, message.project, link, message.now)
+            question = email.AddressQuestion(message.id, asked.address, message.project, link, message.now)
             return email.send_question(config, question, self._egress)
         confirmed = [one.address for one in known if one.confirmed_at is not None]
         waiting = [address for address in config.to if address not in confirmed]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import structlog
 
-from gapwatch.alerts.egress import Egress
 from gapwatch.alerts.incident_updates import settle_one
 from gapwatch.alerts.watch import watch_silence
+from gapwatch.channels.egress import Egress
 from gapwatch.store.alerting import incidents, outbox
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Connection, Database

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from gapwatch.access.keys import KeyHolder
+from gapwatch.channels.kinds import CHANNEL_KINDS
 from gapwatch.errors import Fault, Invalid
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
@@ -21,7 +22,11 @@ Moment = Annotated[str, StringConstraints(min_length=2, max_length=40)]
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 WRITE = (400, 401, 403, 415, 422, 503)
 READ = (401, 403, 422, 503)
-ChannelKind = Literal["webhook", "pagerduty", "slack", "email", "alertmanager", "apprise"]
+
+if TYPE_CHECKING:
+    ChannelKindName = str
+else:
+    ChannelKindName = Literal[tuple(CHANNEL_KINDS)]
 
 
 class Body(BaseModel):
@@ -50,7 +55,7 @@ class PreviewBody(Body):
 
 class ChannelBody(Body):
     name: Name
-    kind: ChannelKind
+    kind: ChannelKindName
     config: dict[str, Any] = Field(description="What the kind takes. Secrets are encrypted and never shown again.")
     routing: Routing = Routing()
     enabled: bool = True

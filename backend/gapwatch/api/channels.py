@@ -15,6 +15,7 @@ from gapwatch.api import alert_bodies as bodies
 from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, refuse
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
+from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
 from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
@@ -24,7 +25,6 @@ from gapwatch.store.alerting import (
     mail_addresses,
 )
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.channels import CONFIGS, split_secrets
 from gapwatch.watching.notification import test_content
 
 TEST_WITHIN_S = 20.0
@@ -36,13 +36,14 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
 
     def save(wanted: bodies.ChannelBody, holder: KeyHolder, channel_id: int | None) -> dict[str, Any]:
         with database.transaction() as connection:
-            given = wanted.config
+            config = wanted.config
             if channel_id is not None:
-                # What is not given again stays: secrets cannot be read back to be sent once more.
+                # Keep secrets that are left out: nobody can read them back to send them again.
                 kept = sealer.open(alert_settings.sealed_secret(connection, holder.project_id, channel_id)) or {}
-                given = {**{n: v for n, v in kept.items() if n in CONFIGS[wanted.kind].model_fields}, **given}
+                known = CHANNEL_KINDS[wanted.kind].config.model_fields
+                config = {name: value for name, value in kept.items() if name in known} | config
             try:
-                shown, secrets = split_secrets(wanted.kind, given)
+                shown, secrets = split_secrets(wanted.kind, config)
             except ValidationError as error:
                 raise refuse(error, "config") from None
             other = alert_settings.channel_named(connection, holder.project_id, wanted.name)

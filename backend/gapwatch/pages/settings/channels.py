@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.access.sealing import Sealer
+from gapwatch.channels.kind import FormField
+from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import (
@@ -18,41 +20,13 @@ from gapwatch.store.alerting import (
     alert_settings,
     mail_addresses,
 )
-from gapwatch.watching.channels import CONFIGS, SECRET, Kind, split_secrets
 from gapwatch.watching.notification import test_content
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import Severity
 
-KINDS = {
-    "slack": "Slack, an incoming webhook",
-    "pagerduty": "PagerDuty, Events v2",
-    "email": "e-mail over SMTP",
-    "webhook": "a signed webhook of your own",
-    "alertmanager": "Prometheus Alertmanager",
-    "apprise": "anything Apprise reaches",
-}
-HINTS = {
-    "url": "https://…",
-    "urls": "one Apprise address a line",
-    "to": "one address a line",
-    "sender": "gapwatch@example.com",
-    "host": "smtp.example.com",
-    "routing_key": "the integration's key",
-    "secret": "signs every message; optional",
-}
-LISTS = {"to", "urls"}
+# What the form shows first.
+FIRST_KIND = "slack"
 MOST_DELIVERIES = 20
-
-
-@dataclass(frozen=True)
-class FieldEntry:
-    name: str
-    hint: str
-    default: str
-    required: bool
-    secret: bool
-    several: bool
-    choices: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +55,8 @@ class ChannelsPage:
     channels: list[ChannelEntry]
     kinds: dict[str, str]
     kind: str
-    fields: list[FieldEntry]
+    fields: list[FormField]
+    note: str
     severities: tuple[str, ...]
     deliveries: list[dict[str, Any]]
     problem: str
@@ -93,20 +68,20 @@ class ChannelHandlers:
         self._nudge = nudge
 
     def show(self, visit: Visit) -> View:
-        kind = visit.request.query_params.get("kind", "slack")
-        return self._view(visit, kind if kind in KINDS else "slack")
+        kind = visit.request.query_params.get("kind", FIRST_KIND)
+        return self._view(visit, kind if kind in CHANNEL_KINDS else FIRST_KIND)
 
     def make(self, visit: Visit) -> View | Response:
         kind, name = visit.form.one("kind"), visit.form.line("name", 128)
-        if kind not in KINDS or not name or "/" in name:
-            return self._view(visit, "slack", "Give the channel a kind, and a name without a slash.")
-        given: dict[str, Any] = {}
-        for field in _fields(kind):
+        if kind not in CHANNEL_KINDS or not name or "/" in name:
+            return self._view(visit, FIRST_KIND, "Give the channel a kind, and a name without a slash.")
+        values: dict[str, Any] = {}
+        for field in CHANNEL_KINDS[kind].form_fields():
             text = visit.form.one(f"config_{field.name}").strip()
             if text:
-                given[field.name] = text.split() if field.several else int(text) if text.isdecimal() else text
+                values[field.name] = text.split() if field.several else text
         try:
-            shown, secrets = split_secrets(cast(Kind, kind), given)
+            shown, secrets = split_secrets(kind, values)
             routing = Routing.model_validate({"min_severity": visit.form.one("min_severity") or "warning"})
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
@@ -157,9 +132,10 @@ class ChannelHandlers:
                 for one in found
                 if one.enabled
             ],
-            kinds=KINDS,
+            kinds={name: known.label for name, known in CHANNEL_KINDS.items()},
             kind=kind,
-            fields=_fields(kind),
+            fields=CHANNEL_KINDS[kind].form_fields(),
+            note=CHANNEL_KINDS[kind].note,
             severities=get_args(Severity),
             deliveries=alert_list.deliveries_page(
                 visit.transaction,
@@ -187,17 +163,3 @@ def _entry(one: alert_settings.Channel, known: list[mail_addresses.MailAddress])
         waiting,
         is_told=not known or len(waiting) < len(known),
     )
-
-
-def _fields(kind: str) -> list[FieldEntry]:
-    """The fields of a kind's configuration, as its own model says."""
-    entries = []
-    for name, field in CONFIGS[cast(Kind, kind)].model_fields.items():
-        default = "" if field.is_required() or field.default is None else str(field.default)
-        choices = tuple(str(word) for word in get_args(field.annotation) if isinstance(word, str))
-        entries.append(
-            FieldEntry(
-                name, HINTS.get(name, ""), default, field.is_required(), name in SECRET, name in LISTS, choices
-            )
-        )
-    return entries

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, text
 
+from gapwatch.channels.message import Attempt
 from gapwatch.watching.routing import Planned
 
 GIVE_UP_AFTER = timedelta(hours=24)
@@ -45,17 +46,6 @@ class Delivery:
     config: dict[str, Any]
     sealed: bytes | None
     enabled: bool
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What came of sending once. `outcome` is sent, retry or refused."""
-
-    outcome: Literal["sent", "retry", "refused"]
-    status: int | None
-    answer: str
-    took_ms: int
-    retry_after_s: float | None = None
 
 
 def enqueue_page(

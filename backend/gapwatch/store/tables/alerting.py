@@ -19,13 +19,13 @@ from gapwatch.store.tables.schema import (
     Time,
     Word,
     Words,
+    kind_name,
     one_of,
 )
 
 SEVERITIES = ("info", "warning", "critical")
 ALERT_STATES = ("pending", "firing", "acknowledged", "no_data", "resolved")
 INCIDENT_STATES = ("firing", "acknowledged", "resolved")
-CHANNEL_KINDS = ("webhook", "pagerduty", "slack", "email", "alertmanager", "apprise")
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
 
 
@@ -33,7 +33,7 @@ class ChannelTable(Base):
     """Where alerts go. What is secret in the configuration is encrypted in `secret`."""
 
     __tablename__ = "channels"
-    __table_args__ = (one_of("kind", *CHANNEL_KINDS), Index(None, "project_id", "name", unique=True))
+    __table_args__ = (kind_name("kind"), Index(None, "project_id", "name", unique=True))
 
     project_id: Mapped[ProjectId]
     id: Mapped[RowId]
@@ -67,7 +67,11 @@ class RuleTable(Base):
     """A rule of a project. One that bears the name of a default rule stands in its place."""
 
     __tablename__ = "rules"
-    __table_args__ = (one_of("severity", *SEVERITIES), Index(None, "project_id", "name", unique=True))
+    __table_args__ = (
+        kind_name("kind"),
+        one_of("severity", *SEVERITIES),
+        Index(None, "project_id", "name", unique=True),
+    )
 
     project_id: Mapped[ProjectId]
     id: Mapped[RowId]

@@ -13,6 +13,8 @@ from sqlalchemy import CheckConstraint, Double, ForeignKey, Identity, MetaData, 
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
+from gapwatch.kind_registry import KIND_PATTERN
+
 NAMES = {
     "pk": "%(table_name)s_pkey",
     "uq": "%(table_name)s_%(column_0_N_name)s_key",
@@ -40,6 +42,11 @@ Words = Annotated[list[str], mapped_column(ARRAY(Text(collation="C")))]
 def one_of(column: str, *words: str) -> CheckConstraint:
     listed = ", ".join(f"'{word}'" for word in words)
     return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def kind_name(column: str) -> CheckConstraint:
+    """A kind's name. Which kinds there are is up to the registry; see docs/decisions/0019."""
+    return CheckConstraint(f"{column} ~ '{KIND_PATTERN}'", name=column)
 
 
 def finite(column: str) -> CheckConstraint:

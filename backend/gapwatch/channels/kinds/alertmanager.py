@@ -10,13 +10,19 @@ import base64
 import json
 from datetime import timedelta
 
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import Egress
-from gapwatch.store.alerting.outbox import Attempt
-from gapwatch.watching.channels import AlertmanagerConfig
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kind import ChannelConfig, ChannelKind, Text, Url
+from gapwatch.channels.message import Attempt, Message
 from gapwatch.watching.notify_policy import SEVERITIES
 
 OPEN_FOR = timedelta(hours=24)
+
+
+class AlertmanagerConfig(ChannelConfig):
+    url: Url
+    username: Text | None = None
+    password: Text | None = None
+    bearer: Text | None = None
 
 
 def send(config: AlertmanagerConfig, message: Message, egress: Egress) -> Attempt:
@@ -54,3 +60,13 @@ def body(message: Message) -> bytes:
             }
         )
     return json.dumps(alerts).encode()
+
+
+KIND = ChannelKind(
+    label="Prometheus Alertmanager",
+    config=AlertmanagerConfig,
+    send=send,
+    secrets=frozenset({"password", "bearer"}),
+    hints={"url": "https://…"},
+    remarks="API v2; open alerts are sent with an end a day ahead: set `repeat_minutes` below 1440",
+)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import Egress
-from gapwatch.store.alerting.outbox import Attempt
-from gapwatch.watching.channels import SlackConfig
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kind import ChannelConfig, ChannelKind, Url
+from gapwatch.channels.message import Attempt, Message
 from gapwatch.watching.notification import cut
 
 SIGNS = {"info": "ℹ️", "warning": "⚠️", "critical": "🛑"}
 LONGEST_HEADER, LONGEST_SECTION = 150, 2900
+
+
+class SlackConfig(ChannelConfig):
+    url: Url
 
 
 def send(config: SlackConfig, message: Message, egress: Egress) -> Attempt:
@@ -35,3 +38,14 @@ def send(config: SlackConfig, message: Message, egress: Egress) -> Attempt:
 
 def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+KIND = ChannelKind(
+    label="Slack, an incoming webhook",
+    config=SlackConfig,
+    send=send,
+    # Whoever knows the address can write there.
+    secrets=frozenset({"url"}),
+    hints={"url": "https://…"},
+    remarks="incoming webhook; everything escaped, plain text",
+)

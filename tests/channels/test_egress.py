@@ -6,7 +6,7 @@ import time
 import pytest
 from alerts.receivers import BadDay
 
-from gapwatch.alerts.egress import Egress, is_public, retry_after_s
+from gapwatch.channels.egress import Egress, is_public, retry_after_s
 
 PRIVATE = [
     *("127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0"),
@@ -106,7 +106,7 @@ def test_nobody_there_a_reset_and_a_name_that_does_not_exist_are_tried_again(rec
 
 
 def test_a_slow_answer_is_not_waited_for_and_a_long_one_not_kept(receiver, monkeypatch):
-    monkeypatch.setattr("gapwatch.alerts.egress.ANSWER_WITHIN_S", 0.5)
+    monkeypatch.setattr("gapwatch.channels.egress.ANSWER_WITHIN_S", 0.5)
     receiver.bad_days = [BadDay(200, wait_s=3), BadDay(200, body=b"x" * 1_000_000)]
     started = time.monotonic()
     attempt = Egress(allow_private=True).post(f"{receiver.url}/hook", b"{}", {})

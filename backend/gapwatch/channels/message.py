@@ -1,17 +1,13 @@
-"""What every channel gets to send: one delivery in words."""
+"""What every kind of channel gets to send, one delivery in words; and what came of sending it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from gapwatch.watching.notification import (
-    SUMMARY_LENGTH,
-    cut,
-    lines,
-)
+from gapwatch.watching.notification import SUMMARY_LENGTH, cut, lines
 
 PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: ", "test": ""}
 
@@ -41,11 +37,22 @@ class Message:
         return str(self.content.get("link", ""))
 
     def lines(self) -> list[str]:
-        """The body in plain words."""
-        told = lines(self.content) if self.action == "trigger" else []
+        """Return the body as lines of plain text."""
+        body = lines(self.content) if self.action == "trigger" else []
         for name, words in (("acknowledged_by", "Acknowledged by"), ("resolved_by", "Resolved by")):
             if name in self.content:
-                told.append(f"{words} {self.content[name]}.")
+                body.append(f"{words} {self.content[name]}.")
         if self.content.get("comment"):
-            told.append(f"“{self.content['comment']}”")
-        return told
+            body.append(f"“{self.content['comment']}”")
+        return body
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of sending once. `answer` is what the other side said."""
+
+    outcome: Literal["sent", "retry", "refused"]
+    status: int | None
+    answer: str
+    took_ms: int
+    retry_after_s: float | None = None

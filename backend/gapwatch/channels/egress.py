@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-import httpx
-
-from gapwatch.store.alerting.outbox import Attempt
+from gapwatch.channels.message import Attempt
 
 CONNECT_WITHIN_S, ANSWER_WITHIN_S = 5.0, 10.0
 LARGEST_ANSWER = 64 * 1024
@@ -32,7 +30,7 @@ _WRAPPED = [
 ]
 
 
-class Refused(Exception):
+class EgressRefused(Exception):
     """The address must not be reached; the message is for people."""
 
 
@@ -45,14 +43,14 @@ class Egress:
     def resolve(self, host: str, port: int) -> str:
         """One address of the host, after all of them were found harmless."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (socket.gaierror, UnicodeError) as error:
             raise OSError(f"the name {host[:100]} cannot be resolved") from error
-        addresses = [str(entry[4][0]) for entry in found]
+        addresses = [str(entry[4][0]) for entry in entries]
         if not self.allow_private:
             for address in addresses:
                 if not is_public(address):
-                    raise Refused("the target is not a public address; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+                    raise EgressRefused("the target is not a public address; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
         return addresses[0]
 
     def check_url(self, url: str) -> SplitResult:
@@ -61,13 +59,16 @@ class Egress:
         if self.allow_private:
             return parts
         if parts.scheme != "https":
-            raise Refused("the target must be https; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+            raise EgressRefused("the target must be https; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
         if port not in PUBLIC_PORTS:
-            raise Refused("the target must be on port 443 or 80; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
+            raise EgressRefused("the target must be on port 443 or 80; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
         return parts
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Attempt:
-        """One request, no redirects, no proxy of the environment, bounded in time and size."""
+        """Send one request: no redirects, no proxy of the environment, bounded in time and size."""
+        # A quarter of a second to import, which web need not pay: it reads the kinds and never sends.
+        import httpx
+
         started = time.monotonic()
 
         def attempt(outcome: str, status: int | None, answer: str, retry_after_s: float | None = None) -> Attempt:
@@ -82,7 +83,7 @@ class Egress:
             literal = f"[{address}]" if ":" in address else address
             pinned = urlunsplit((parts.scheme, f"{literal}:{port}", parts.path or "/", parts.query, ""))
             status, retry_after, answer = _exchange(pinned, host, parts.netloc, body, headers, started)
-        except Refused as error:
+        except EgressRefused as error:
             return attempt("refused", None, str(error))
         except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
             return attempt("retry", None, f"{type(error).__name__}: {error}"[:SHOWN_ANSWER])
@@ -107,11 +108,13 @@ def is_public(address: str) -> bool:
 def _exchange(
     url: str, host: str, netloc: str, body: bytes, headers: Mapping[str, str], started: float
 ) -> tuple[int, float | None, str]:
+    import httpx
+
     limits = httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S)
-    given = {**headers, "Host": netloc.rpartition("@")[2], "User-Agent": "gapwatch"}
+    all_headers = {**headers, "Host": netloc.rpartition("@")[2], "User-Agent": "gapwatch"}
     with (
         httpx.Client(timeout=limits, trust_env=False, follow_redirects=False) as client,
-        client.stream("POST", url, content=body, headers=given, extensions={"sni_hostname": host}) as answer,
+        client.stream("POST", url, content=body, headers=all_headers, extensions={"sni_hostname": host}) as answer,
     ):
         text = b""
         for piece in answer.iter_raw():

@@ -10,10 +10,14 @@ import hashlib
 import hmac
 import json
 
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import Egress
-from gapwatch.store.alerting.outbox import Attempt
-from gapwatch.watching.channels import WebhookConfig
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kind import ChannelConfig, ChannelKind, Text, Url
+from gapwatch.channels.message import Attempt, Message
+
+
+class WebhookConfig(ChannelConfig):
+    url: Url
+    secret: Text | None = None
 
 
 def send(config: WebhookConfig, message: Message, egress: Egress) -> Attempt:
@@ -43,3 +47,16 @@ def send(config: WebhookConfig, message: Message, egress: Egress) -> Attempt:
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
     return hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+KIND = ChannelKind(
+    label="a signed webhook of your own",
+    config=WebhookConfig,
+    send=send,
+    secrets=frozenset({"secret"}),
+    hints={"url": "https://…", "secret": "signs every message; optional"},
+    remarks=(
+        "JSON; `Gapwatch-Signature: v1=` HMAC-SHA256 over `Gapwatch-Timestamp` + `.` + body; "
+        "`Gapwatch-Delivery` is the same over all tries. Refuse timestamps more than five minutes off."
+    ),
+)

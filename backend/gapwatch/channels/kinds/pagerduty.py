@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import Egress
-from gapwatch.store.alerting.outbox import Attempt
-from gapwatch.watching.channels import PagerDutyConfig
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.kind import ChannelConfig, ChannelKind, Line, Url
+from gapwatch.channels.message import Attempt, Message
 
 LARGEST_EVENT = 500_000
-# What pages a person must be of high urgency there: `error` and `critical` are.
+JSON = {"Content-Type": "application/json"}
+# What wakes a person must be of high urgency there: `error` and `critical` are.
 SEVERITIES = {"info": "info", "warning": "error", "critical": "critical"}
+
+
+class PagerDutyConfig(ChannelConfig):
+    routing_key: Line
+    url: Url = "https://events.pagerduty.com/v2/enqueue"
 
 
 def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
@@ -22,9 +27,6 @@ def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
         # A test shall leave nothing open.
         egress.post(config.url, event(config.routing_key, "resolve", message), JSON)
     return attempt
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def event(routing_key: str, action: str, message: Message) -> bytes:
@@ -55,3 +57,16 @@ def event(routing_key: str, action: str, message: Message) -> bytes:
         body["payload"]["custom_details"] = {"text": "Too long for PagerDuty; open the link."}
         encoded = json.dumps(body).encode()
     return encoded
+
+
+KIND = ChannelKind(
+    label="PagerDuty, Events v2",
+    config=PagerDutyConfig,
+    send=send,
+    secrets=frozenset({"routing_key"}),
+    hints={"routing_key": "the integration's key", "url": "https://…"},
+    remarks=(
+        "Events v2, one `dedup_key` an incident; our `warning` is PagerDuty's `error`, "
+        "so that it is of high urgency"
+    ),
+)

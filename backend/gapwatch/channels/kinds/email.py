@@ -9,27 +9,49 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
 
 from gapwatch.access.tokens import ADDRESS_LASTS
-from gapwatch.alerts.channels.message import Message
-from gapwatch.alerts.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, Refused
-from gapwatch.store.alerting.outbox import Attempt
-from gapwatch.watching.channels import EmailConfig
+from gapwatch.channels.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, EgressRefused
+from gapwatch.channels.kind import ChannelConfig, ChannelKind, Line, Text
+from gapwatch.channels.message import Attempt, Message
 
 OK, PERMANENT = 250, 500
+
+
+def _address(address: str) -> str:
+    name, at, host = address.rpartition("@")
+    if not at or not name or not host:
+        raise ValueError("must be an e-mail address")
+    return address
+
+
+Address = Annotated[Line, AfterValidator(_address)]
+
+
+class EmailConfig(ChannelConfig):
+    to: Annotated[list[Address], Field(min_length=1, max_length=50)]
+    sender: Address
+    host: Line
+    port: Annotated[int, Field(ge=1, le=65535)] = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    username: Text | None = None
+    password: Text | None = None
 
 
 def send(config: EmailConfig, message: Message, egress: Egress) -> Attempt:
     return _send(config, compose(config, message), egress)
 
 
-def send_question(config: EmailConfig, question: Question, egress: Egress) -> Attempt:
+def send_question(config: EmailConfig, question: AddressQuestion, egress: Egress) -> Attempt:
     """Ask one address whether it wants alerts."""
     return _send(config.model_copy(update={"to": [question.address]}), compose_question(config, question), egress)
 
 
 @dataclass(frozen=True)
-class Question:
+class AddressQuestion:
     """Whether alerts of a project may be sent to an address; `id` stays the same over all tries."""
 
     id: str
@@ -48,7 +70,7 @@ def _send(config: EmailConfig, mail: EmailMessage, egress: Egress) -> Attempt:
 
     try:
         status, answer = _exchange(config, mail, egress)
-    except Refused as error:
+    except EgressRefused as error:
         return attempt("refused", None, str(error))
     except smtplib.SMTPRecipientsRefused as error:
         codes = [code for code, _ in error.recipients.values()]
@@ -72,7 +94,7 @@ def compose(config: EmailConfig, message: Message) -> EmailMessage:
     return mail
 
 
-def compose_question(config: EmailConfig, question: Question) -> EmailMessage:
+def compose_question(config: EmailConfig, question: AddressQuestion) -> EmailMessage:
     subject = f"May Gapwatch send alerts of {question.project} to you?"
     mail = _headed(config, [question.address], subject, question.id, question.now)
     lines = [
@@ -130,8 +152,8 @@ def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[
         code, words = client.data(mail.as_bytes())
         if code != OK:
             raise smtplib.SMTPResponseException(code, words)
-        told = words.decode("utf-8", "replace")
-        return code, told + (f"; refused: {sorted(refused)}" if refused else "")
+        reply = words.decode("utf-8", "replace")
+        return code, reply + (f"; refused: {sorted(refused)}" if refused else "")
     finally:
         client.close()
 
@@ -146,3 +168,14 @@ class _TlsToAddress(smtplib.SMTP_SSL):
     def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
         plain = smtplib.SMTP._get_socket(self, host, port, timeout)  # type: ignore[attr-defined]
         return self.context.wrap_socket(plain, server_hostname=self._name)
+
+
+KIND = ChannelKind(
+    label="e-mail over SMTP",
+    config=EmailConfig,
+    send=send,
+    secrets=frozenset({"password"}),
+    hints={"to": "one address a line", "sender": "gapwatch@example.com", "host": "smtp.example.com"},
+    note="Each address is sent a link and gets alerts once it has confirmed.",
+    remarks="SMTP; one thread an incident; each address confirms first",
+)

@@ -1,0 +1,80 @@
+"""What a kind of channel consists of: its configuration, what is secret in it, its form and how it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_args, get_origin
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+
+from gapwatch.channels.egress import Egress
+from gapwatch.channels.message import Attempt, Message
+
+
+def _http(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_http = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_http = False
+    if not is_http:
+        raise ValueError("must be an http:// or https:// address")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not carry a user name or password")
+    return url
+
+
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x20\x7f]*$")]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Url = Annotated[Line, AfterValidator(_http)]
+
+
+class ChannelConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class FormField:
+    """One field of the form that makes a channel. `several` takes one value a line."""
+
+    name: str
+    hint: str
+    default: str
+    required: bool
+    secret: bool
+    several: bool
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ChannelKind:
+    """One kind of channel; the module that defines it gives it its name.
+
+    `secrets` names the fields that are encrypted and never shown again. `send` makes one attempt and returns what
+    came of it. `note` stands below the form, `remarks` in the table of docs/alerts.md.
+    """
+
+    label: str
+    config: type[ChannelConfig]
+    send: Callable[[Any, Message, Egress], Attempt]
+    remarks: str
+    secrets: frozenset[str] = frozenset()
+    hints: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    def form_fields(self) -> list[FormField]:
+        """Read the form's fields off the configuration model."""
+        return [
+            FormField(
+                name=name,
+                hint=self.hints.get(name, ""),
+                default="" if info.is_required() or info.default is None else str(info.default),
+                required=info.is_required(),
+                secret=name in self.secrets,
+                several=get_origin(info.annotation) is list,
+                choices=tuple(word for word in get_args(info.annotation) if isinstance(word, str)),
+            )
+            for name, info in self.config.model_fields.items()
+        ]
