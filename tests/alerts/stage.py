@@ -21,9 +21,10 @@ from gapwatch.channels.kinds import split_secrets
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.alerting import alert_settings, mail_addresses
 from gapwatch.store.core.database import Database
+from gapwatch.watching.kinds import DEFAULT_RULES, read_params
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
-from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Rule
+from gapwatch.watching.rules import Rule
 
 LINK = "https://gapwatch.example.com"
 SECRET = b"a secret of the tests"
@@ -102,7 +103,9 @@ class Stage:
         channels=(),
         **params,
     ):
-        self._put_rules([Rule(name, kind, PARAMS[kind](**params), severity, Match(), channels, dry_run, enabled)])
+        self._put_rules(
+            [Rule(name, kind, read_params(kind, params), severity, Match(), channels, dry_run, enabled)]
+        )
 
     def _put_rules(self, rules: list[Rule]) -> None:
         with self.database.transaction() as connection:

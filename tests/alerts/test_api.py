@@ -9,7 +9,7 @@ from alerts.receivers import BadDay
 from alerts.test_end_to_end import add_webhook, batch, is_idle, post, sims
 from sqlalchemy import text
 
-from gapwatch.watching.rules import DEFAULT_RULES
+from gapwatch.watching.kinds import DEFAULT_RULES
 from parts import make_project, wait_until
 
 

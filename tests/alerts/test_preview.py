@@ -8,11 +8,12 @@ from alerts.test_time import live
 from alerts.test_watch import add_sims, ledger_of
 
 from gapwatch.answers.rule_preview import try_rule
-from gapwatch.watching.rules import PARAMS, Rule
+from gapwatch.watching.kinds import read_params
+from gapwatch.watching.rules import Rule
 
 
 def preview(stage, kind, days=90, **params):
-    rule = Rule("preview", kind, PARAMS[kind](**params), "info")
+    rule = Rule("preview", kind, read_params(kind, params), "info")
     with stage.database.reading() as connection:
         found = try_rule(connection, 1, rule, days, datetime.now(UTC))
     return {one["deployment"]: one["firings"] for one in found["deployments"]}

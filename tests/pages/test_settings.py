@@ -117,6 +117,13 @@ def test_a_rule_is_made_tried_switched_off_and_set_back(admin, project):
         assert (f'aria-label="Switch {name} off"' in back) == (name == "success-drift")
 
 
+def test_a_rule_of_a_kind_that_this_release_does_not_know_breaks_no_page(admin, project):
+    fields = {"name": "sooth", "kind": "drop", "severity": "critical", "act": "save"}
+    admin.submit("/settings/rules", project.slug, **fields)
+    project.rows("UPDATE rules SET kind = 'oracle' WHERE project_id = :p RETURNING 1")
+    assert "sooth" not in admin.get("/settings/rules").text
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"params": "{"}, {"params": '{"above": 7}'}, {"kind": "magic"}, {"name": "a/b"}, {"name": "success-drift"}],

@@ -3,10 +3,10 @@ from datetime import UTC, datetime, timedelta
 from gapwatch.watching.changes import Affected, Happened, RobotShare, affected_robots, rank_events
 from gapwatch.watching.notification import (
     Facts,
-    Reason,
     build,
     lines,
 )
+from gapwatch.watching.phrases import AlertReason
 
 AT = datetime(2026, 11, 16, 9, 14, tzinfo=UTC)
 DRIFT = {
@@ -22,7 +22,7 @@ DRIFT = {
 
 
 def reason(kind="drift", severity="warning", series="success", evidence=DRIFT, rule="success-drift", **more):
-    return Reason(rule, kind, severity, series, evidence, AT, **more)
+    return AlertReason(rule, kind, severity, series, evidence, AT, **more)
 
 
 def facts(*reasons, **more):
@@ -55,6 +55,12 @@ def test_the_most_severe_reason_leads_and_all_are_listed():
     assert content["severity"] == "critical"
     assert content["headline"].startswith("berlin-line-3: 2 safety violations in one episode")
     assert [one["rule"] for one in content["reasons"]] == ["safety-violation", "success-drift"]
+
+
+def test_an_alert_of_a_kind_that_this_release_does_not_know_is_described_by_its_series_and_comes_last():
+    content = build(facts(reason("oracle", rule="sooth"), reason("no_data", series="robot:r1", evidence={})))
+    assert [one["kind"] for one in content["reasons"]] == ["no_data", "oracle"]
+    assert content["reasons"][1]["sentence"].startswith("success 91 % → 48 % (n 52)")
 
 
 def test_a_drop_has_its_interval_and_its_baseline():

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from gapwatch.watching import replay
+from gapwatch.watching.kinds import RULE_KINDS
+from gapwatch.watching.kinds.category import CategoryParams
+from gapwatch.watching.kinds.drop import DropParams
+from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.matchers import Match
-from gapwatch.watching.rules import PARAMS, CategoryParams, DropParams, NoDataParams, Rule
+from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import Arrival
 
@@ -47,7 +51,7 @@ class Past:
 
 
 def rule(params, **more):
-    kind = next(kind for kind, model in PARAMS.items() if model is type(params))
+    kind = next(name for name, kind in RULE_KINDS.items() if kind.params is type(params))
     return Rule("r", kind, params, "warning", **more)
 
 
@@ -74,9 +78,9 @@ def every(minutes, n, start):
     return [start + i * minutes * MINUTE for i in range(n)]
 
 
-@pytest.mark.parametrize("kind", PARAMS)
+@pytest.mark.parametrize("kind", RULE_KINDS)
 def test_every_kind_of_rule_can_be_tried(kind):
-    found, _ = preview(Past(outcomes((0.9, 300))), PARAMS[kind]())
+    found, _ = preview(Past(outcomes((0.9, 300))), RULE_KINDS[kind].params())
     assert found["sentence"] == "This rule would have fired 0 times in the last 90 days."
     assert [one["deployment"] for one in found["deployments"]] == ["berlin", "oslo"]
 

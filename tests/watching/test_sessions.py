@@ -8,7 +8,10 @@ import pytest
 
 from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.rules import DriftParams, DropParams, Rule, StageGateParams
+from gapwatch.watching.kinds.drift import DriftParams
+from gapwatch.watching.kinds.drop import DropParams
+from gapwatch.watching.kinds.stage_gate import StageGateParams
+from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.sessions import MOST_OPEN, Sessions
 

@@ -13,7 +13,8 @@ from gapwatch.store.alerting import alert_transitions
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read.sides import Window
 from gapwatch.watching.categories import cost_evidence, is_time_to_ask, judge_costs
-from gapwatch.watching.rules import CategoryParams, Rule
+from gapwatch.watching.kinds.category import CategoryParams
+from gapwatch.watching.rules import Rule
 
 
 def leading_category(

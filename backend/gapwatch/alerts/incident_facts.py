@@ -13,7 +13,8 @@ from gapwatch.store.alerting import events, watch_queue
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
-from gapwatch.watching.notification import Facts, Reason
+from gapwatch.watching.notification import Facts
+from gapwatch.watching.phrases import AlertReason
 
 # Series whose change is a change of success; only for these do slices and robots say something.
 OF_SUCCESS = ("success", "success@")
@@ -21,7 +22,7 @@ OF_SUCCESS = ("success", "success@")
 
 def gather(connection: Connection, place: Place, alerts: Sequence[OpenAlert], link: str, now: datetime) -> Facts:
     reasons = [
-        Reason(
+        AlertReason(
             one.rule,
             one.kind,
             one.severity,

@@ -24,7 +24,8 @@ from gapwatch.store.alerting import (
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.detector_run import Stored
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.rules import NoDataParams, Rule
+from gapwatch.watching.kinds.no_data import NoDataParams
+from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import is_silent, silence_evidence
 from gapwatch.watching.worsening import standing_now

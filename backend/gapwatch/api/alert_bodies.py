@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from gapwatch.access.keys import KeyHolder
 from gapwatch.channels.kinds import CHANNEL_KINDS
 from gapwatch.errors import Fault, Invalid
+from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing
-from gapwatch.watching.rules import Kind, Severity
+from gapwatch.watching.rules import Severity
 
 Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/]*$")]
@@ -25,8 +26,10 @@ READ = (401, 403, 422, 503)
 
 if TYPE_CHECKING:
     ChannelKindName = str
+    RuleKindName = str
 else:
     ChannelKindName = Literal[tuple(CHANNEL_KINDS)]
+    RuleKindName = Literal[tuple(RULE_KINDS)]
 
 
 class Body(BaseModel):
@@ -35,7 +38,7 @@ class Body(BaseModel):
 
 class RuleBody(Body):
     name: Name
-    kind: Kind
+    kind: RuleKindName
     params: dict[str, Any] = Field({}, description="What the kind takes; see `GET /rules` for all of it.")
     match: Match = Match()
     severity: Severity = "warning"
@@ -47,7 +50,7 @@ class RuleBody(Body):
 
 
 class PreviewBody(Body):
-    kind: Kind
+    kind: RuleKindName
     params: dict[str, Any] = {}
     match: Match = Match()
     days: Annotated[int, Field(ge=1, le=365)] = 90

@@ -19,7 +19,8 @@ from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
 from gapwatch.store.alerting import alert_settings, detectors
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.rules import DEFAULT_RULES, Rule, read_params
+from gapwatch.watching.kinds import DEFAULT_RULES, read_params
+from gapwatch.watching.rules import Rule
 
 
 def rule_routes(database: Database, keyring: Keyring) -> APIRouter:

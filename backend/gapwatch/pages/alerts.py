@@ -14,7 +14,8 @@ from gapwatch.pages.sentences.inbox import inbox
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.alerting import alert_list
 from gapwatch.store.read import fleet
-from gapwatch.watching.notification import Reason, phrase
+from gapwatch.watching.notification import phrase
+from gapwatch.watching.phrases import AlertReason
 
 PAGE = 50
 OPEN = ["pending", "firing", "acknowledged", "no_data"]
@@ -99,8 +100,8 @@ def alert_entry(visit: Visit, row: dict[str, Any]) -> AlertEntry:
     )
 
 
-def reason_of(row: dict[str, Any]) -> Reason:
-    return Reason(
+def reason_of(row: dict[str, Any]) -> AlertReason:
+    return AlertReason(
         row["rule"],
         row["kind"],
         row["severity"],

@@ -20,7 +20,7 @@ from gapwatch.pages.links import Links
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
 from gapwatch.pages.sentences.episode import failed_how
-from gapwatch.pages.sentences.rule import limits, matched
+from gapwatch.pages.sentences.rule import matched
 from gapwatch.pages.sentences.stage import STAGES
 from gapwatch.pages.sentences.trust import correlation
 from gapwatch.pages.static import Assets
@@ -40,7 +40,6 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "glyph": glyph,
     "fields_differ": captions.fields_differ,
     "ledger_caption": captions.ledger_caption,
-    "limits": limits,
     "line_key": captions.line_key,
     "matched": matched,
     "real_higher": captions.real_higher,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gapwatch.watching.rules import CategoryParams
+from gapwatch.watching.kinds.category import CategoryParams
 
 # The ledger is asked again after so many episodes of a deployment, and only while there is a drop to explain.
 ASKED_EVERY = 50

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from gapwatch.statistics.change.drift import Crossing
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.watching.detectors import Detector
-from gapwatch.watching.rule_detectors import Unit
-from gapwatch.watching.rules import LEVELS, Rule
-from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.rule_kind import RuleSeries
+from gapwatch.watching.rules import Rule
+from gapwatch.watching.series import RATE_SERIES, Seen, time_words
 from gapwatch.watching.sessions import Sessions
 
 
@@ -40,7 +40,7 @@ class Watched:
     """A detector at work, with the times of the episodes it may still have to name."""
 
     rule: Rule
-    unit: Unit
+    series: RuleSeries
     detector: Detector
     marks: dict[str, list[str]]
     first: list[str] | None
@@ -66,7 +66,7 @@ def evidence_of(
     params = one.rule.params
     promise = {name: getattr(params, name) for name in ("arl", "alpha") if hasattr(params, name)}
     evidence: dict[str, Any] = {
-        "series": one.unit.series,
+        "series": one.series.series,
         "statistic": crossing.statistic,
         "e_value": crossing.value,
         "threshold": crossing.threshold,
@@ -75,7 +75,7 @@ def evidence_of(
         "decided_by": {"episode": episode.id, "at": time_words(episode.started_at)},
     }
     since = crossing.facts.get("since", {})
-    if one.unit.series.partition("@")[0] in LEVELS and since.get("value") is not None:
+    if one.series.series.partition("@")[0] in RATE_SERIES and since.get("value") is not None:
         # Episodes of one session are worth fewer independent ones.
         n = since["n"] / crossing.facts.get("sessions", {}).get("design_effect", 1.0)
         low, high = wilson(since["value"] * n, n)

@@ -21,13 +21,10 @@ from gapwatch.watching.detector_run import (
     keep_marks,
 )
 from gapwatch.watching.detectors import LevelDetector, SimDetector
-from gapwatch.watching.joint_signals import feed_together, is_judged_together
-from gapwatch.watching.rule_detectors import (
-    UNITS,
-    Unit,
-    make_detector,
-)
-from gapwatch.watching.rules import DriftParams, Rule
+from gapwatch.watching.joint_signals import feed_together
+from gapwatch.watching.kinds import RULE_KINDS
+from gapwatch.watching.rule_kind import EpisodeWatch, RuleSeries
+from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen, time_words
 from gapwatch.watching.sessions import Fed, Sessions
 
@@ -52,15 +49,18 @@ def watch_episodes(
     watched: dict[tuple[str, str], Watched] = {}
     found: list[Found] = []
     for rule in rules:
-        together = is_judged_together(rule)
-        for unit in UNITS[rule.kind](rule, episodes, stored):
-            key = (rule.name, unit.series)
-            watched[key] = one = _open(rule, unit, stored.get(key), found, seed)
-            if not together:
+        watch = RULE_KINDS[rule.kind].watch
+        if watch is None:
+            continue
+        is_joint = watch.is_joint(rule.params)
+        for series in watch.series(rule, episodes, stored):
+            key = (rule.name, series.series)
+            watched[key] = one = _open(rule, watch, series, stored.get(key), found, seed)
+            if not is_joint:
                 _feed(one, episodes, count, sim_counts)
-        if together:
+        if is_joint:
             group = [one for (name, _), one in watched.items() if name == rule.name]
-            feed_together(cast(DriftParams, rule.params), group, episodes, count)
+            feed_together(group, episodes, count)
             for one in group:
                 _hold(one, len(episodes), count)
     for one in watched.values():
@@ -70,20 +70,22 @@ def watch_episodes(
     return found, {key: _close(one) for key, one in watched.items()}
 
 
-def _open(rule: Rule, unit: Unit, stored: Stored | None, found: list[Found], seed: int) -> Watched:
+def _open(
+    rule: Rule, watch: EpisodeWatch, series: RuleSeries, stored: Stored | None, found: list[Found], seed: int
+) -> Watched:
     params = _stored_params(rule)
     if stored is not None and stored.params != params:
         if stored.state.get("alarmed"):
-            found.append(Found(rule, unit.series, "recovery", 0, {"note": "the rule was changed"}))
+            found.append(Found(rule, series.series, "recovery", 0, {"note": "the rule was changed"}))
         stored = None
     state = {} if stored is None else stored.state
-    detector = make_detector(rule, unit, state.get("detector"), seed)
+    detector = watch.detector(rule, series, state.get("detector"), seed)
     if stored is not None and stored.restart:
         detector.restart()
         state = state | {"pending_until": None}
     return Watched(
         rule,
-        unit,
+        series,
         detector,
         dict(state.get("marks", {})),
         state.get("first"),
@@ -119,14 +121,14 @@ def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts
     if isinstance(one.detector, SimDetector) and one.policy_id is not None:
         one.detector.sim = sim_counts(one.policy_id)
     for place, episode in enumerate(block):
-        if one.unit.left is not None and one.unit.left(episode):
+        if one.series.left is not None and one.series.left(episode):
             # The stage that was not kept was left: there is nothing more to recover from.
             queue.end_sessions(place)
             if one.detector.is_alarmed:
                 one.detector.restart()
                 note = {"note": "the stage was left"}
-                one.found.append(Found(one.rule, one.unit.series, "recovery", place, note))
-        value = one.unit.value(episode)
+                one.found.append(Found(one.rule, one.series.series, "recovery", place, note))
+        value = one.series.value(episode)
         if value is None:
             continue
         if isinstance(one.detector, SimDetector) and episode.policy_id != one.policy_id:
@@ -201,7 +203,7 @@ def _run(one: Watched, block: Sequence[Seen], queue: Sequence[float | Fed], plac
     for at, crossing in crossings:
         place = places[at]
         evidence = evidence_of(one, crossing, block[place], mark_of)
-        one.found.append(Found(one.rule, one.unit.series, crossing.kind, place, evidence))
+        one.found.append(Found(one.rule, one.series.series, crossing.kind, place, evidence))
     keep_marks(one, mark_of)
 
 
@@ -248,5 +250,5 @@ def _hold(one: Watched, size: int, count: int) -> None:
 def _let_go(one: Watched, kept: list[Found], *, until: int, offset_count: int) -> None:
     if one.pending_until is not None and one.pending_until <= offset_count + until:
         index = max(0, one.pending_until - offset_count)
-        kept.append(Found(one.rule, one.unit.series, "breach", index, one.pending_evidence or {}))
+        kept.append(Found(one.rule, one.series.series, "breach", index, one.pending_evidence or {}))
         one.pending_until = one.pending_evidence = None

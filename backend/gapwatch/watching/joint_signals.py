@@ -13,19 +13,14 @@ from gapwatch.watching.detector_run import (
     keep_marks,
 )
 from gapwatch.watching.detectors import RankDetector
-from gapwatch.watching.rules import DriftParams, Rule
+from gapwatch.watching.kinds.drift import DriftParams
 from gapwatch.watching.series import Seen, time_words
 
 # They are judged after every twentieth episode of the deployment, never in between.
 JUDGED_EVERY = 20
 
 
-def is_judged_together(rule: Rule) -> bool:
-    params = rule.params
-    return isinstance(params, DriftParams) and params.series in {"signals", "metrics"} and params.method != "cusum"
-
-
-def feed_together(params: DriftParams, group: Sequence[Watched], episodes: Sequence[Seen], count: int) -> None:
+def feed_together(group: Sequence[Watched], episodes: Sequence[Seen], count: int) -> None:
     """Series that share one promise wait for each other: whole blocks of the deployment's episodes at a time."""
     at = 0
     while at < len(episodes):
@@ -34,11 +29,11 @@ def feed_together(params: DriftParams, group: Sequence[Watched], episodes: Seque
         if (count + end) % JUDGED_EVERY == 0:
             for one in group:
                 _take_block(one, block, end - 1)
-            _judge_together(params, group, end - 1, block[-1])
+            _judge_together(group, end - 1, block[-1])
         else:
             for one in group:
                 for episode in block:
-                    value = one.unit.value(episode)
+                    value = one.series.value(episode)
                     if value is not None:
                         one.waiting.append([value, time_words(episode.started_at), episode.id])
         at = end
@@ -46,7 +41,7 @@ def feed_together(params: DriftParams, group: Sequence[Watched], episodes: Seque
 
 def _take_block(one: Watched, block: Sequence[Seen], index: int) -> None:
     """What waited and the rest of its block, at once."""
-    detector, waiting, value_of = cast(RankDetector, one.detector), one.waiting, one.unit.value
+    detector, waiting, value_of = cast(RankDetector, one.detector), one.waiting, one.series.value
     values, sources = [value for value, _, _ in waiting], []
     for episode in block:
         value = value_of(episode)
@@ -69,24 +64,25 @@ def _take_block(one: Watched, block: Sequence[Seen], index: int) -> None:
     if one.first is None:
         one.first = mark_of(first_number)
     for _ in detector.update_block(values):
-        one.found.append(Found(one.rule, one.unit.series, "recovery", index, {}))
+        one.found.append(Found(one.rule, one.series.series, "recovery", index, {}))
     keep_marks(one, mark_of)
     one.waiting = []
 
 
-def _judge_together(params: DriftParams, group: Sequence[Watched], index: int, episode: Seen) -> None:
+def _judge_together(group: Sequence[Watched], index: int, episode: Seen) -> None:
     """e-BH over the evidence of the series, in units of the run length."""
     judged = [(one, cast(RankDetector, one.detector)) for one in group]
     judged = [(one, detector) for one, detector in judged if detector.has_learned]
     if not judged:
         return
-    stand = e_benjamini_hochberg([detector.strength / params.arl for _, detector in judged], level=1.0)
+    arl = cast(DriftParams, group[0].rule.params).arl
+    stand = e_benjamini_hochberg([detector.strength / arl for _, detector in judged], level=1.0)
     for place in stand:
         one, detector = judged[place]
-        crossing = detector.declare(0, params.arl * len(judged) / len(stand))
+        crossing = detector.declare(0, arl * len(judged) / len(stand))
         evidence = evidence_of(one, crossing, episode, _marks_of(one))
         evidence["series_judged"] = len(judged)
-        one.found.append(Found(one.rule, one.unit.series, "breach", index, evidence))
+        one.found.append(Found(one.rule, one.series.series, "breach", index, evidence))
 
 
 def _marks_of(one: Watched) -> Callable[[int], list[str] | None]:

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from gapwatch.taxonomy import BY_ID
 from gapwatch.watching.changes import Affected, slice_words
+from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.notify_policy import rank
+from gapwatch.watching.phrases import AlertReason, category_name, clock, series_phrase
 
 HEADLINE_LENGTH = 100
 SUMMARY_LENGTH = 1024
-PERCENT_SERIES = {"success", "interventions", "violations", "overrides"}
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One alert of an incident."""
-
-    rule: str
-    kind: str
-    severity: str
-    series: str
-    evidence: Mapping[str, Any]
-    opened_at: datetime
-    regressed: bool = False
-    escalating: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +26,7 @@ class Facts:
     site: str | None
     stage: str | None
     link: str
-    reasons: Sequence[Reason]
+    reasons: Sequence[AlertReason]
     category: Mapping[str, Any] | None = None
     slices: Sequence[Mapping[str, Any]] = ()
     changes: Sequence[Mapping[str, Any]] = ()
@@ -50,7 +35,7 @@ class Facts:
 
 def build(facts: Facts) -> dict[str, Any]:
     """The content of a page. Headline first: what fell, from what to what, since when."""
-    reasons = sorted(facts.reasons, key=lambda r: (-rank(r.severity), _order(r.kind), r.opened_at, r.series))
+    reasons = sorted(facts.reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
     leading = reasons[0]
     return {
         "headline": cut(f"{facts.deployment}: {phrase(leading)}", HEADLINE_LENGTH),
@@ -99,7 +84,7 @@ def lines(content: Mapping[str, Any]) -> list[str]:
     category = content.get("category")
     if category:
         points = f"{100 * category['contribution']:.0f} points"
-        found.append(f"Leading gap category: {_category(category['category'])} ({points}).")
+        found.append(f"Leading gap category: {category_name(category['category'])} ({points}).")
     if content.get("worst_slices"):
         found.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
     for change in content.get("changes", ()):
@@ -111,32 +96,13 @@ def lines(content: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def phrase(reason: Reason) -> str:
+def phrase(reason: AlertReason) -> str:
     """What happened in a few words, the numbers first."""
-    evidence = reason.evidence
-    since, reference = evidence.get("since") or {}, evidence.get("reference") or {}
-    start = evidence.get("change_point", {}).get("at")
-    when = f", since {clock(start)}" if start else ""
-    name = reason.series.partition("@")[0]
-    if reason.kind == "no_data":
-        return f"{evidence.get('robot', 'no robot')} silent since {clock(evidence.get('heard_at'))}"
-    if reason.kind == "category":
-        costs = 100 * evidence.get("contribution", 0)
-        return f"{_category(evidence.get('category'))} costs {costs:.0f} points of success"
-    if evidence.get("statistic") == "single episode":
-        return f"{since.get('value', 1):.0f} safety {name.partition(' ')[0]} in one episode{when}"
-    if name in PERCENT_SERIES and since.get("value") is not None:
-        of = "gate " if reason.kind == "stage_gate" else ""
-        side = " in sim" if reference.get("side") == "sim" and not of else ""
-        before = reference.get("value")
-        from_ = "" if before is None else f"{of}{100 * before:.0f} %{side} → "
-        return f"{name} {from_}{100 * since['value']:.0f} % (n {since.get('n')}){when}"
-    direction = since.get("direction")
-    moved = {"higher": "rose", "lower": "fell"}.get(str(direction), "changed shape")
-    return f"{name.partition(':')[2] or name} {moved}{when}"
+    kind = RULE_KINDS.get(reason.kind)
+    return series_phrase(reason) if kind is None else kind.phrase(reason)
 
 
-def sentence(reason: Reason) -> str:
+def sentence(reason: AlertReason) -> str:
     """The whole of one reason: numbers, interval, how sure, and which rule says so."""
     evidence = reason.evidence
     told = phrase(reason)
@@ -154,31 +120,19 @@ def sentence(reason: Reason) -> str:
     return f"{told} ({reason.rule}{promise}{flags})."
 
 
-def clock(at: str | None) -> str:
-    """Day and time as a person on call reads them: `16 Nov 09:14 UTC`."""
-    if not at:
-        return "an unknown time"
-    moment = datetime.fromisoformat(at)
-    return f"{moment:%d %b %H:%M} UTC"
-
-
 def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
-def _since(reason: Reason) -> str | None:
+def _since(reason: AlertReason) -> str | None:
     found = reason.evidence.get("change_point", {}).get("at") or reason.evidence.get("heard_at")
     return None if found is None else str(found)
 
 
-def _category(name: Any) -> str:
-    """As people say it: `contact dynamics`. A project's own categories keep their names."""
-    return BY_ID[name].name.lower() if name in BY_ID else str(name)
-
-
-def _order(kind: str) -> int:
-    """Of equally severe reasons the one that tells most leads."""
-    return ("safety", "drop", "drift", "stage_gate", "category", "no_data").index(kind)
+def _order(reason: AlertReason) -> int:
+    """Of equally severe reasons the one that tells most leads; one of an unknown kind comes last."""
+    kind = RULE_KINDS.get(reason.kind)
+    return max(known.order for known in RULE_KINDS.values()) + 1 if kind is None else kind.order
 
 
 def _listed(names: Sequence[str], most: int = 5) -> str:

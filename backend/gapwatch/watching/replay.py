@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from gapwatch.watching.categories import ASKED_EVERY, Cost, judge_costs
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.rules import CategoryParams, NoDataParams, Rule
+from gapwatch.watching.kinds.category import CategoryParams
+from gapwatch.watching.kinds.no_data import NoDataParams
+from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import Seen
 from gapwatch.watching.silence import Arrival, Heard, hear, hearings_of, is_silent, silence_evidence, silent_at
 

@@ -8,6 +8,8 @@ from datetime import datetime
 
 OUTCOME_VALUES = {"success": 1.0, "failure": 0.0}
 COUNTS = ("violations", "interventions", "overrides")
+# Numbers from 0 to 1 by nature.
+RATE_SERIES = ("success", *COUNTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from gapwatch.watching.rules import NoDataParams
+from gapwatch.watching.kinds.no_data import NoDataParams
 
 # An episode that arrives later than this after it began was not sent by a robot that is on line.
 LIVE_WITHIN = timedelta(days=1)

@@ -18,7 +18,7 @@ from gapwatch.pages.words import (
     points,
     when,
 )
-from gapwatch.watching.notification import PERCENT_SERIES
+from gapwatch.watching.series import RATE_SERIES
 
 
 def headline(alert: Mapping[str, Any], changed_at: datetime | None, sentence: str) -> Sentence:
@@ -41,7 +41,7 @@ def metric_of(series: str) -> str:
 
 
 def is_share(series: str) -> bool:
-    return metric_of(series) in PERCENT_SERIES
+    return metric_of(series) in RATE_SERIES
 
 
 def _from_to(

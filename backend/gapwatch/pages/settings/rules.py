@@ -15,21 +15,14 @@ from gapwatch.errors import NotFound
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import alert_settings, detectors
+from gapwatch.watching.kinds import DEFAULT_RULES, RULE_KINDS, read_params
 from gapwatch.watching.matchers import Match
-from gapwatch.watching.rules import DEFAULT_RULES, PARAMS, Kind, Rule, Severity, read_params
+from gapwatch.watching.rules import Rule, Severity
 
 LONGEST_NAME = 128
 PREVIEW_DAYS = 90
 DEFAULT_NAMES = {rule.name for rule in DEFAULT_RULES}
 MATCHED = ("deployment", "policy", "task", "site", "stage")
-KINDS: dict[str, str] = {
-    "drop": "real success is below sim for certain",
-    "drift": "a series leaves what it was",
-    "category": "one gap category costs much",
-    "safety": "violations or interventions rise",
-    "no_data": "a robot falls silent",
-    "stage_gate": "a stage's demand is missed",
-}
 
 
 @dataclass(frozen=True)
@@ -37,6 +30,7 @@ class RuleEntry:
     name: str
     kind: str
     about: str
+    limits: list[str]
     params: dict[str, Any]
     match: dict[str, list[str]]
     severity: str
@@ -115,14 +109,14 @@ def _switch(visit: Visit, name: str, what: str) -> Response:
 def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
     if not draft.name or "/" in draft.name:
         return None, "Give the rule a name without a slash."
-    if draft.kind not in KINDS or draft.severity not in get_args(Severity):
+    if draft.kind not in RULE_KINDS or draft.severity not in get_args(Severity):
         return None, "Choose a kind and a severity."
     default = next((rule for rule in DEFAULT_RULES if rule.name == draft.name), None)
     if default is not None and default.kind != draft.kind:
         return None, f"The default rule of this name is of kind {default.kind}."
     try:
         given = json.loads(draft.params or "{}")
-        params = read_params(cast(Kind, draft.kind), given)
+        params = read_params(draft.kind, given)
         match = Match.model_validate({name: text.split() for name, text in draft.match.items() if text})
     except json.JSONDecodeError:
         return None, "The parameters are not valid JSON."
@@ -133,9 +127,7 @@ def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
     known = {channel.id for channel in alert_settings.channels(visit.transaction, visit.project_id)}
     chosen = tuple(number for number in draft.channels if number in known)
     severity = cast(Severity, draft.severity)
-    return Rule(
-        draft.name, cast(Kind, draft.kind), params, severity, match, chosen, draft.dry_run, draft.enabled
-    ), ""
+    return Rule(draft.name, draft.kind, params, severity, match, chosen, draft.dry_run, draft.enabled), ""
 
 
 def _draft(form: Form) -> RuleDraft:
@@ -179,7 +171,8 @@ def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None,
             RuleEntry(
                 rule.name,
                 rule.kind,
-                KINDS[rule.kind],
+                RULE_KINDS[rule.kind].label,
+                RULE_KINDS[rule.kind].limits(rule.params),
                 rule.params.model_dump(mode="json", exclude_none=True),
                 {name: words for name, words in rule.match.model_dump().items() if words},
                 rule.severity,
@@ -191,9 +184,10 @@ def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None,
             )
             for rule in alert_settings.rules(visit.transaction, visit.project_id)
         ],
-        kinds=KINDS,
+        kinds={name: kind.label for name, kind in RULE_KINDS.items()},
         defaults={
-            kind: json.dumps(model().model_dump(mode="json", exclude_none=True)) for kind, model in PARAMS.items()
+            name: json.dumps(kind.params().model_dump(mode="json", exclude_none=True))
+            for name, kind in RULE_KINDS.items()
         },
         severities=("info", "warning", "critical"),
         channels=[(one.id, one.name) for one in channels],

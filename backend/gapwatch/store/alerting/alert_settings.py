@@ -13,12 +13,14 @@ from sqlalchemy import Connection, text
 from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
 from gapwatch.store.core.audit import audit
+from gapwatch.watching.kinds import RULE_KINDS, read_params, rules_in_force
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.routing import Routing, Target
-from gapwatch.watching.rules import Rule, read_params, rules_in_force
+from gapwatch.watching.rules import Rule
 
 
 def own_rules(connection: Connection, project_id: int) -> list[Rule]:
+    """The project's own rules, without those of a kind that this release does not know."""
     rows = connection.execute(
         text("""
         SELECT name, kind, params, match, severity, channel_ids, dry_run, disabled_at IS NULL AS enabled
@@ -38,6 +40,7 @@ def own_rules(connection: Connection, project_id: int) -> list[Rule]:
             row.enabled,
         )
         for row in rows
+        if row.kind in RULE_KINDS
     ]
 
 

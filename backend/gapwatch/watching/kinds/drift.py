@@ -1,0 +1,106 @@
+"""A series that leaves what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, model_validator
+
+from gapwatch.statistics.change.cusum import CusumWatch
+from gapwatch.statistics.change.drift import LevelWatch
+from gapwatch.statistics.change.drift_shape import ShapeWatch
+from gapwatch.watching.detectors import CusumDetector, Detector, LevelDetector, RankDetector
+from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise, rule_series
+from gapwatch.watching.rules import Rule, RuleParams, RunLength, SeriesName
+from gapwatch.watching.series import RATE_SERIES, Seen, names_in
+
+# Stand for every signal, or every metric, of a deployment.
+ALL_OF_A_KIND = {"signals", "metrics"}
+USUALLY_WORSE: dict[str, Literal["lower", "higher"]] = {
+    "success": "lower",
+    "reward": "lower",
+    "duration": "higher",
+}
+
+
+class DriftParams(RuleParams):
+    """Fires when a series leaves what it was. `signals` and `metrics` stand for every one of them."""
+
+    series: SeriesName = "success"
+    worse: Literal["lower", "higher", "either"] | None = None
+    method: Literal["level", "rank", "cusum"] | None = None
+    arl: RunLength = 10_000
+    clear_arl: RunLength = 500
+    margin: Annotated[float, Field(ge=0, le=0.5)] = 0.01
+    learn_episodes: Annotated[int, Field(ge=20, le=10_000)] | None = None
+    clear_episodes: Annotated[int, Field(ge=10, le=10_000)] = 60
+
+    @model_validator(mode="after")
+    def _method_fits_series(self) -> DriftParams:
+        if self.method == "level" and self.series not in RATE_SERIES:
+            raise ValueError(f"method `level` is for numbers from 0 to 1: {', '.join(RATE_SERIES)}")
+        known = (*RATE_SERIES, "reward", "duration", "signals", "metrics")
+        if self.series not in known and not self.series.startswith(("signal:", "metric:")):
+            raise ValueError(f"series is one of {', '.join(known)}, signal:NAME or metric:NAME")
+        return self
+
+
+def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]) -> list[RuleSeries]:
+    params = cast(DriftParams, rule.params)
+    if params.series not in ALL_OF_A_KIND:
+        return [rule_series(params.series)]
+    known = {series for name, series in stored if name == rule.name}
+    return [rule_series(series) for series in sorted(known.union(names_in(params.series, episodes)))]
+
+
+def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
+    params = cast(DriftParams, rule.params)
+    method = params.method or ("level" if series.series in RATE_SERIES else "rank")
+    learn = params.learn_episodes or 200
+    if method == "cusum":
+        return CusumDetector(CusumWatch(params.arl, 0.5, learn, params.clear_episodes), stored)
+    if method == "rank":
+        worse: Literal["lower", "higher", "either"] = USUALLY_WORSE.get(series.series, "either")
+        if params.worse is not None:
+            worse = params.worse
+        return RankDetector(ShapeWatch(worse, params.arl, learn, params.clear_episodes), stored)
+    lower = params.worse == "lower" or (params.worse is None and series.series == "success")
+    learn_from = params.learn_episodes or 100
+    watch = LevelWatch(
+        "lower" if lower else "higher",
+        params.arl,
+        params.clear_arl,
+        params.margin,
+        learn_from=learn_from,
+        learn_to=max(1000, learn_from),
+    )
+    return LevelDetector(watch, stored)
+
+
+def _is_joint(params: DriftParams) -> bool:
+    return params.series in ALL_OF_A_KIND and params.method != "cusum"
+
+
+def _limits(params: DriftParams) -> list[str]:
+    return [params.series, promise(params.arl)]
+
+
+KIND = RuleKind(
+    label="a series leaves what it was",
+    params=DriftParams,
+    order=30,
+    limits=_limits,
+    watch=EpisodeWatch(_series, _detector, _is_joint),
+    defaults=(
+        DefaultRule("success-drift", DriftParams(series="success"), "warning", "success left its own past"),
+        DefaultRule("reward-drift", DriftParams(series="reward", worse="lower"), "warning", "reward fell"),
+        # Signals move without anything being lost: they are recorded, shown, and named when something is.
+        DefaultRule(
+            "signal-drift",
+            DriftParams(series="signals"),
+            "info",
+            "a signal's distribution changed; recorded and named on pages, tells nobody by itself",
+        ),
+    ),
+)

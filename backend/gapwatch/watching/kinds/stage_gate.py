@@ -1,0 +1,79 @@
+"""A deployment that misses what its stage demands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gapwatch.statistics.change.drift import LevelWatch
+from gapwatch.watching.detectors import Detector, LevelDetector
+from gapwatch.watching.phrases import AlertReason, series_phrase
+from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise
+from gapwatch.watching.rules import Fraction, Rule, RuleParams, RunLength, Stage
+from gapwatch.watching.series import Seen, value_of
+
+
+class Gate(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    success: Fraction | None = None
+    interventions: Fraction | None = None
+
+
+class StageGateParams(RuleParams):
+    """Fires when a deployment is established to miss what its stage demands."""
+
+    gates: dict[Stage, Gate] = Field(default={"supervised": Gate(success=0.4), "full": Gate(success=0.6)})
+    arl: RunLength = 10_000
+    clear_arl: RunLength = 500
+
+
+def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]) -> list[RuleSeries]:
+    params = cast(StageGateParams, rule.params)
+    return [
+        _gate_series(stage, series, limit)
+        for stage, gate in sorted(params.gates.items())
+        for series in ("success", "interventions")
+        if (limit := getattr(gate, series)) is not None
+    ]
+
+
+def _gate_series(stage: str, series: str, limit: float) -> RuleSeries:
+    def value(episode: Seen) -> float | None:
+        return value_of(series, episode) if episode.stage == stage else None
+
+    return RuleSeries(f"{series}@{stage}", value, lambda episode: episode.stage != stage, limit)
+
+
+def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
+    params = cast(StageGateParams, rule.params)
+    side: Literal["lower", "higher"] = "lower" if series.series.startswith("success") else "higher"
+    return LevelDetector(LevelWatch(side, params.arl, params.clear_arl, limit=series.limit), stored)
+
+
+def _phrase(reason: AlertReason) -> str:
+    return series_phrase(reason, reference_word="gate ")
+
+
+def _limits(params: StageGateParams) -> list[str]:
+    return [promise(params.arl)]
+
+
+KIND = RuleKind(
+    label="a stage's demand is missed",
+    params=StageGateParams,
+    order=40,
+    limits=_limits,
+    watch=EpisodeWatch(_series, _detector),
+    phrase=_phrase,
+    defaults=(
+        DefaultRule(
+            "stage-gate",
+            StageGateParams(),
+            "warning",
+            "success is established below 40 % (supervised) or 60 % (full)",
+        ),
+    ),
+)

@@ -1,0 +1,68 @@
+"""What an alert says of itself: a few words with the numbers first, from its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from gapwatch.taxonomy import BY_ID
+from gapwatch.watching.series import RATE_SERIES
+
+MOVED = {"higher": "rose", "lower": "fell"}
+
+
+@dataclass(frozen=True)
+class AlertReason:
+    """One alert of an incident."""
+
+    rule: str
+    kind: str
+    severity: str
+    series: str
+    evidence: Mapping[str, Any]
+    opened_at: datetime
+    regressed: bool = False
+    escalating: bool = False
+
+    @property
+    def series_name(self) -> str:
+        """The series without its stage."""
+        return self.series.partition("@")[0]
+
+
+def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
+    """`success 91 % → 48 % (n 52), since …` for a rate, `reward fell, since …` for anything else.
+
+    `reference_word` says what a rate is compared with where that is neither its past nor sim.
+    """
+    since = reason.evidence.get("since") or {}
+    if reason.series_name not in RATE_SERIES or since.get("value") is None:
+        moved = MOVED.get(str(since.get("direction")), "changed shape")
+        return f"{reason.series_name.partition(':')[2] or reason.series_name} {moved}{since_words(reason)}"
+    reference = reason.evidence.get("reference") or {}
+    before = ""
+    if reference.get("value") is not None:
+        side = " in sim" if reference.get("side") == "sim" and not reference_word else ""
+        before = f"{reference_word}{100 * reference['value']:.0f} %{side} → "
+    now = f"{100 * since['value']:.0f} % (n {since.get('n')})"
+    return f"{reason.series_name} {before}{now}{since_words(reason)}"
+
+
+def since_words(reason: AlertReason) -> str:
+    start = reason.evidence.get("change_point", {}).get("at")
+    return f", since {clock(start)}" if start else ""
+
+
+def clock(at: str | None) -> str:
+    """Day and time as a person on call reads them: `16 Nov 09:14 UTC`."""
+    if not at:
+        return "an unknown time"
+    moment = datetime.fromisoformat(at)
+    return f"{moment:%d %b %H:%M} UTC"
+
+
+def category_name(category: Any) -> str:
+    """As people say it: `contact dynamics`. A project's own categories keep their names."""
+    return BY_ID[category].name.lower() if category in BY_ID else str(category)

@@ -1,0 +1,92 @@
+"""What a kind of rule consists of: parameters, the series it watches, its detectors and its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gapwatch.watching.detectors import Detector
+from gapwatch.watching.phrases import AlertReason, series_phrase
+from gapwatch.watching.rules import Rule, RuleParams, Severity
+from gapwatch.watching.series import Seen, value_of
+
+THIN_GAP = "\u202f"
+
+
+@dataclass(frozen=True)
+class RuleSeries:
+    """One series under one rule. `left` says of an episode that what is judged is over with it."""
+
+    series: str
+    value: Callable[[Seen], float | None]
+    left: Callable[[Seen], bool] | None = None
+    limit: float | None = None
+
+
+def rule_series(series: str) -> RuleSeries:
+    kind, _, name = series.partition(":")
+    # Signals are most of all values, so look them up without a detour.
+    if kind == "signal":
+        return RuleSeries(series, lambda episode: episode.signals.get(name))
+    return RuleSeries(series, lambda episode: value_of(series, episode))
+
+
+@dataclass(frozen=True)
+class DefaultRule:
+    """A rule that every project has from its first day. `fires_when` stands in the table of docs/alerts.md."""
+
+    name: str
+    params: RuleParams
+    severity: Severity
+    fires_when: str
+
+
+class SeriesOf(Protocol):
+    """The series a rule watches, given a batch and the stored detectors by rule and series."""
+
+    def __call__(
+        self, rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]
+    ) -> list[RuleSeries]: ...
+
+
+class DetectorOf(Protocol):
+    """The detector of one series, from its stored state if it has one."""
+
+    def __call__(self, rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector: ...
+
+
+@dataclass(frozen=True)
+class EpisodeWatch:
+    """How a kind goes by the episode. `is_joint`: whether all series of a rule share one promise."""
+
+    series: SeriesOf
+    detector: DetectorOf
+    is_joint: Callable[[Any], bool] = lambda _params: False
+
+
+@dataclass(frozen=True)
+class RuleKind:
+    """One kind of rule; the module that defines it gives it its name.
+
+    Of equally severe reasons the one of the lowest `order` leads a notification. `limits` puts parameters in a few
+    words. `watch` is None where episodes are not looked at one by one: the ledger and the clock have their own
+    drivers.
+    """
+
+    label: str
+    params: type[RuleParams]
+    order: int
+    limits: Callable[[Any], list[str]]
+    watch: EpisodeWatch | None = None
+    phrase: Callable[[AlertReason], str] = series_phrase
+    defaults: tuple[DefaultRule, ...] = ()
+
+
+def promise(arl: float) -> str:
+    count = f"{arl:,.0f}".replace(",", THIN_GAP)
+    return f"at most one false alarm in {count} episodes"
+
+
+def points(share: float) -> str:
+    return f"{100 * share:.1f} points"
