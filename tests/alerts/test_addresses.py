@@ -19,7 +19,7 @@ def mails_to(mail_server, address):
     return [mail["Subject"] for mail in mail_server.mails if address in mail["To"]]
 
 
-def test_an_address_is_asked_and_gets_no_page_until_it_agrees(stage, mail_server):
+def test_an_address_is_asked_and_gets_no_notification_until_it_agrees(stage, mail_server):
     stage.add_mail_channel(mail_server, ANNA)
     stage.send()
     [link] = links_to(mail_server, ANNA)
@@ -42,8 +42,8 @@ def test_of_several_addresses_those_that_agreed_are_told_and_the_others_are_name
     stage.confirm(BEN)
     stage.fall()
     stage.send()
-    [page] = [mail for mail in mail_server.mails if "May Gapwatch" not in mail["Subject"]]
-    assert page["To"] == BEN
+    [notification] = [mail for mail in mail_server.mails if "May Gapwatch" not in mail["Subject"]]
+    assert notification["To"] == BEN
     [(answer,)] = stage.rows(
         "SELECT a.answer FROM delivery_attempts a JOIN deliveries d ON d.id = a.delivery_id WHERE d.action = 'trigger'"
     )
@@ -60,7 +60,7 @@ def test_a_channel_that_gives_up_hands_over_to_one_that_has_somebody_to_tell(sta
     assert stage.rows("SELECT channel_id FROM deliveries WHERE reason = 'fallback'") == [(last,)]
 
 
-def test_a_page_on_its_way_to_an_address_that_was_replaced_goes_to_another_channel(stage, mail_server):
+def test_a_notification_on_its_way_to_an_address_that_was_replaced_goes_to_another_channel(stage, mail_server):
     mail = stage.add_mail_channel(mail_server, ANNA)
     stage.confirm(ANNA)
     stage.fall()

@@ -1,4 +1,4 @@
-"""What on-call lives through: good episodes, bad ones, one page, an acknowledgement, recovery."""
+"""What on-call lives through: good episodes, bad ones, one notification, an acknowledgement, recovery."""
 
 import time
 import uuid
@@ -65,7 +65,9 @@ def is_idle(project):
 
 
 @pytest.mark.parametrize("with_sim", [False, True], ids=["without a simulation", "with a simulation"])
-def test_one_page_arrives_acknowledging_reaches_the_channel_and_recovery_resolves(watched, receiver, with_sim):
+def test_one_notification_arrives_acknowledging_reaches_the_channel_and_recovery_resolves(
+    watched, receiver, with_sim
+):
     rng = np.random.default_rng(1)
     add_webhook(watched, receiver)
     if with_sim:
@@ -78,18 +80,18 @@ def test_one_page_arrives_acknowledging_reaches_the_channel_and_recovery_resolve
         for record in bad:
             client.post("/episodes", json=record).raise_for_status()
     last_sent = time.time()
-    [page] = wait_until(lambda: receiver.webhooks("trigger"), 10, what="the page")
+    [notification] = wait_until(lambda: receiver.webhooks("trigger"), 10, what="the notification")
     assert receiver.got[0].at - last_sent < 10
-    assert page["headline"].startswith("berlin-line-3: success ")
-    assert len(page["headline"]) <= 100
+    assert notification["headline"].startswith("berlin-line-3: success ")
+    assert len(notification["headline"]) <= 100
     wait_until(lambda: is_idle(watched), 20, what="the bad episodes watched")
     assert len(receiver.got) == 1
-    rules = {reason["rule"] for reason in page["reasons"]}
+    rules = {reason["rule"] for reason in notification["reasons"]}
     assert rules <= {"success-drift", "success-below-sim", "stage-gate"}
 
     with watched.client("read") as client:
         alerts = client.get("/alerts", params={"state": "open"}).raise_for_status().json()["alerts"]
-    assert {alert["incident"] for alert in alerts} == {page["incident"]}
+    assert {alert["incident"] for alert in alerts} == {notification["incident"]}
     assert {alert["state"] for alert in alerts} == {"firing"}
     expected = {"success-drift", "success-below-sim"} if with_sim else {"success-drift"}
     assert expected <= {alert["rule"] for alert in alerts}
@@ -98,12 +100,12 @@ def test_one_page_arrives_acknowledging_reaches_the_channel_and_recovery_resolve
         answer = client.post(f"/alerts/{alerts[0]['id']}/acknowledge", json={"comment": "on it"})
         assert answer.raise_for_status().json()["state"] == "acknowledged"
     [told] = wait_until(lambda: receiver.webhooks("acknowledge"), 10, what="the acknowledgement")
-    assert told["dedup_key"] == page["dedup_key"]
+    assert told["dedup_key"] == notification["dedup_key"]
     assert told["comment"] == "on it"
 
     post(watched, batch(rng, 0.95, 300, 400))
     [over] = wait_until(lambda: receiver.webhooks("resolve"), 15, what="the resolve")
-    assert over["dedup_key"] == page["dedup_key"]
+    assert over["dedup_key"] == notification["dedup_key"]
     assert over["headline"].startswith("Resolved: berlin-line-3")
     assert [body["action"] for body in receiver.webhooks()] == ["trigger", "acknowledge", "resolve"]
     with watched.client("read") as client:
@@ -117,12 +119,12 @@ def test_one_page_arrives_acknowledging_reaches_the_channel_and_recovery_resolve
     ]
 
 
-def test_good_episodes_page_nobody_and_the_same_bad_ones_again_change_nothing(watched, receiver):
+def test_good_episodes_alarm_nobody_and_the_same_bad_ones_again_change_nothing(watched, receiver):
     rng = np.random.default_rng(2)
     add_webhook(watched, receiver)
     episodes = batch(rng, 0.9, 300, 0) + batch(rng, 0.3, 60, 300)
     post(watched, episodes)
-    wait_until(lambda: receiver.webhooks("trigger"), 15, what="the page")
+    wait_until(lambda: receiver.webhooks("trigger"), 15, what="the notification")
     wait_until(lambda: is_idle(watched), 20, what="everything watched")
     states = watched.rows("SELECT rule, series, state FROM detectors WHERE project_id = :p ORDER BY 1, 2")
     post(watched, episodes)
@@ -150,13 +152,13 @@ def rich(rng, bad, n, first):
     ]
 
 
-def test_episodes_that_are_bad_in_every_respect_are_one_page_and_one_resolve(watched, receiver):
+def test_episodes_that_are_bad_in_every_respect_are_one_notification_and_one_resolve(watched, receiver):
     rng = np.random.default_rng(6)
     add_webhook(watched, receiver)
     post(watched, sims(rng, 0.97, 400))
     for part in (rich(rng, False, 300, 0), rich(rng, True, 100, 300)):
         post(watched, [{name: value for name, value in record.items() if value is not None} for record in part])
-    wait_until(lambda: receiver.webhooks("trigger"), 15, what="the page")
+    wait_until(lambda: receiver.webhooks("trigger"), 15, what="the notification")
     wait_until(lambda: is_idle(watched), 30, what="everything watched")
     assert [body["action"] for body in receiver.webhooks()] == ["trigger"]
     with watched.client("read") as client:

@@ -54,7 +54,7 @@ def project(own):
 
 @pytest.fixture
 def fallen(project, receiver):
-    """A project with PagerDuty as its channel, and the bad episodes that would page."""
+    """A project with PagerDuty as its channel, and the bad episodes that would alarm."""
     rng = np.random.default_rng(1)
     config = {"routing_key": "R" * 32, "url": f"{receiver.url}/v2/enqueue"}
     with project.client("admin") as client:
@@ -99,7 +99,7 @@ def assert_told_once_and_over(project, receiver, good, triggers=1):
     wait_until(
         lambda: receiver.incidents and next(iter(receiver.incidents.values()))["triggers"] >= triggers,
         30,
-        what="the page",
+        what="the notification",
     )
     [incident] = receiver.incidents.values()
     assert (incident["opened"], incident["state"]) == (1, "triggered")

@@ -40,8 +40,8 @@ def test_a_robot_that_stops_sending_is_told_of_and_its_return_too(stage):
     assert stage.listen_for_silence() == 0
     assert stage.alerts() == {"robot-silent robot:ur5e-1": "firing"}
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert "ur5e-1 silent since" in page["headline"]
+    [notification] = stage.receiver.webhooks()
+    assert "ur5e-1 silent since" in notification["headline"]
     live(stage, 1)
     assert stage.alerts() == {"robot-silent robot:ur5e-1": "resolved"}
     stage.send()
@@ -88,7 +88,7 @@ def test_missing_data_resolves_nothing_and_an_alert_returns_to_where_it_was(stag
     assert stage.alerts() == {"success-drift success": "acknowledged", "robot-silent robot:ur5e-1": "resolved"}
 
 
-def test_flapping_is_one_page_a_window_and_the_state_stays_exact(stage):
+def test_flapping_is_one_notification_a_window_and_the_state_stays_exact(stage):
     stage.add_channel()
     stage.only("safety", "safety", severe=1, rate=False, clear_episodes=5, flap_minutes=10)
     for _ in range(6):
@@ -143,8 +143,8 @@ def test_a_silence_of_one_rule_leaves_the_others(stage):
     silence(stage, rule=["stage-gate"])
     stage.fall()
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert [reason["rule"] for reason in page["reasons"]] == ["success-drift"]
+    [notification] = stage.receiver.webhooks()
+    assert [reason["rule"] for reason in notification["reasons"]] == ["success-drift"]
 
 
 def test_what_recovers_while_silenced_is_never_told(stage):
@@ -158,7 +158,7 @@ def test_what_recovers_while_silenced_is_never_told(stage):
     assert stage.deliveries() == []
 
 
-def test_a_silence_that_is_ended_early_lets_the_page_go(stage):
+def test_a_silence_that_is_ended_early_lets_the_notification_go(stage):
     stage.add_channel()
     silence_id = silence(stage)
     stage.fall()
@@ -209,7 +209,7 @@ def test_an_incident_nobody_took_on_is_told_again(stage):
     assert len(stage.receiver.webhooks("trigger")) == 3
 
 
-def test_in_quiet_hours_a_page_waits_and_one_that_is_over_by_then_is_not_sent(stage):
+def test_in_quiet_hours_a_notification_waits_and_one_that_is_over_by_then_is_not_sent(stage):
     now = datetime.now(UTC)
     around = {"start": (now - HOUR).strftime("%H:%M"), "end": (now + HOUR).strftime("%H:%M")}
     stage.add_channel("/hook", quiet_hours=around)

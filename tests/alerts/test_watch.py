@@ -13,13 +13,13 @@ from gapwatch.store.alerting import alert_actions, watch_queue
 from gapwatch.store.core.database import Database
 
 
-def test_a_fall_opens_one_incident_with_one_page_and_recovery_closes_it(stage):
+def test_a_fall_opens_one_incident_with_one_notification_and_recovery_closes_it(stage):
     stage.add_channel()
     stage.fall()
     assert stage.alerts() == {"success-drift success": "firing", "stage-gate success@full": "firing"}
     stage.send()
-    [page] = stage.receiver.webhooks("trigger")
-    assert page["link"].startswith("https://gapwatch.example.com/alerts/")
+    [notification] = stage.receiver.webhooks("trigger")
+    assert notification["link"].startswith("https://gapwatch.example.com/alerts/")
     stage.recover()
     assert set(stage.alerts().values()) == {"resolved"}
     stage.send()
@@ -172,11 +172,11 @@ def test_deployments_are_watched_apart(stage):
     stage.happen(0.1, 30, deployment=2)
     assert stage.rows("SELECT DISTINCT deployment_id FROM alerts") == [(2,)]
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert page["deployment"] == "oslo-1"
+    [notification] = stage.receiver.webhooks()
+    assert notification["deployment"] == "oslo-1"
 
 
-def test_a_violation_pages_at_once_and_again_over_an_open_page_because_it_is_more_severe(stage):
+def test_a_violation_is_told_at_once_and_again_over_an_open_incident_because_it_is_more_severe(stage):
     stage.add_channel()
     stage.fall()
     stage.send()
@@ -202,7 +202,7 @@ def test_what_joins_later_and_is_not_more_severe_is_quiet(stage):
     assert stage.rows("SELECT count(DISTINCT incident_id) FROM alerts") == [(1,)]
 
 
-def test_signals_alone_are_recorded_and_page_nobody(stage):
+def test_signals_alone_are_recorded_and_told_to_nobody(stage):
     stage.add_channel()
     stage.run(
         "INSERT INTO name_sets (project_id, content_hash, kind, names) VALUES (1, 'x', 'signal', ARRAY['force'])"
@@ -217,11 +217,11 @@ def test_signals_alone_are_recorded_and_page_nobody(stage):
     assert stage.deliveries() == []
     stage.happen(0.05, 40)
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert "signal-drift" in {reason["rule"] for reason in page["reasons"]}
+    [notification] = stage.receiver.webhooks()
+    assert "signal-drift" in {reason["rule"] for reason in notification["reasons"]}
 
 
-def test_a_signal_that_is_still_odd_does_not_keep_a_page_open(stage):
+def test_a_signal_that_is_still_odd_does_not_keep_an_incident_open(stage):
     stage.add_channel()
     stage.fall()
     stage.send()
@@ -281,7 +281,7 @@ def test_the_same_trouble_again_has_regressed_and_getting_worse_is_escalating(st
     assert stage.rows("SELECT regressed FROM alerts ORDER BY id") == [(False,), (True,)]
 
 
-def test_a_page_tells_which_robots_which_conditions_and_what_happened_before(stage):
+def test_a_notification_tells_which_robots_which_conditions_and_what_happened_before(stage):
     stage.add_channel()
     stage.run(
         "INSERT INTO condition_sets (project_id, content_hash, levels) VALUES (1, 'a', '{\"lighting\": \"dim\"}')"
@@ -301,11 +301,11 @@ def test_a_page_tells_which_robots_which_conditions_and_what_happened_before(sta
     stage.run("UPDATE episodes SET condition_set_id = robot_id WHERE id >= 'e000300'")
     stage.watch()
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert page["robots"] == {"affected": ["ur5e-1"], "unaffected": ["ur5e-2"]}
-    assert page["changes"][0]["title"] == "camera 2"
-    assert page["worst_slices"][0]["level"] == "dim"
-    assert "Robots affected: ur5e-1; not: ur5e-2." in page["text"]
+    [notification] = stage.receiver.webhooks()
+    assert notification["robots"] == {"affected": ["ur5e-1"], "unaffected": ["ur5e-2"]}
+    assert notification["changes"][0]["title"] == "camera 2"
+    assert notification["worst_slices"][0]["level"] == "dim"
+    assert "Robots affected: ur5e-1; not: ur5e-2." in notification["text"]
 
 
 def test_a_new_policy_version_is_named_as_what_changed(stage):
@@ -314,8 +314,8 @@ def test_a_new_policy_version_is_named_as_what_changed(stage):
     stage.accept([False] * 40, policy_id=2)
     stage.watch()
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert page["changes"][0]["title"] == "bin-pick 1.5.0 first seen"
+    [notification] = stage.receiver.webhooks()
+    assert notification["changes"][0]["title"] == "bin-pick 1.5.0 first seen"
 
 
 def ledger_of(monkeypatch, certain, doubtful):
@@ -347,14 +347,14 @@ def test_a_category_that_costs_too_much_is_named_and_ends_with_the_drop(stage, m
     assert stage.alerts()["gap-category visual"] == "firing"
     assert "gap-category latency_timing" not in stage.alerts()
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert page["category"]["category"] == "visual"
-    assert "gap-category" in {reason["rule"] for reason in page["reasons"]}
+    [notification] = stage.receiver.webhooks()
+    assert notification["category"]["category"] == "visual"
+    assert "gap-category" in {reason["rule"] for reason in notification["reasons"]}
     stage.recover()
     assert stage.alerts()["gap-category visual"] == "resolved"
 
 
-def test_a_ledger_that_fails_does_not_keep_back_the_page(stage, monkeypatch):
+def test_a_ledger_that_fails_does_not_keep_back_the_notification(stage, monkeypatch):
     def broken(_):
         raise ZeroDivisionError
 
@@ -362,8 +362,8 @@ def test_a_ledger_that_fails_does_not_keep_back_the_page(stage, monkeypatch):
     stage.add_channel()
     stage.fall()
     stage.send()
-    [page] = stage.receiver.webhooks()
-    assert page["category"] is None
+    [notification] = stage.receiver.webhooks()
+    assert notification["category"] is None
 
 
 def test_a_person_who_resolves_too_early_is_told_again(stage):

@@ -1,28 +1,36 @@
 from datetime import UTC, datetime, timedelta
 
-from gapwatch.watching.notify_policy import page_for, worst
+from gapwatch.watching.notify_policy import notification_for, worst
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 def test_the_first_alert_of_an_incident_is_told_at_once():
-    assert page_for("warning", paged_severity=None, last_page=None, now=NOW, flap_minutes=10).at == NOW
+    assert (
+        notification_for("warning", notified_severity=None, last_notified_at=None, now=NOW, flap_minutes=10).at
+        == NOW
+    )
 
 
 def test_what_joins_is_quiet_unless_it_is_more_severe():
-    joins = {"last_page": NOW, "now": NOW, "flap_minutes": 10}
-    assert page_for("warning", paged_severity="warning", **joins).at is None
-    assert page_for("info", paged_severity="warning", **joins).at is None
-    assert page_for("critical", paged_severity="warning", **joins).at == NOW
+    joins = {"last_notified_at": NOW, "now": NOW, "flap_minutes": 10}
+    assert notification_for("warning", notified_severity="warning", **joins).at is None
+    assert notification_for("info", notified_severity="warning", **joins).at is None
+    assert notification_for("critical", notified_severity="warning", **joins).at == NOW
 
 
-def test_a_new_incident_soon_after_the_last_page_waits_for_the_rest_of_the_window():
+def test_a_new_incident_soon_after_the_last_notification_waits_for_the_rest_of_the_window():
     last = NOW - timedelta(minutes=4)
-    page = page_for("critical", paged_severity=None, last_page=last, now=NOW, flap_minutes=10)
-    assert page.at == last + timedelta(minutes=10)
-    assert "held back" in page.reason
+    notification = notification_for(
+        "critical", notified_severity=None, last_notified_at=last, now=NOW, flap_minutes=10
+    )
+    assert notification.at == last + timedelta(minutes=10)
+    assert "held back" in notification.reason
     later = NOW + timedelta(minutes=6)
-    assert page_for("critical", paged_severity=None, last_page=last, now=later, flap_minutes=10).at == later
+    assert (
+        notification_for("critical", notified_severity=None, last_notified_at=last, now=later, flap_minutes=10).at
+        == later
+    )
 
 
 def test_the_worst_of_several():

@@ -1,4 +1,4 @@
-"""What a page tells beside the alarm: the leading category, the worst slices, what changed before, which
+"""What a notification tells beside the alarm: the leading category, the worst slices, what changed before, which
 robots.
 """
 

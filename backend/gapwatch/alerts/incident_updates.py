@@ -1,4 +1,4 @@
-"""From open alerts to one incident a deployment, and from an incident to one page."""
+"""From open alerts to one incident a deployment, and from an incident to one notification."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gapwatch.store.alerting import (
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.notification import build
-from gapwatch.watching.notify_policy import page_for, worst
+from gapwatch.watching.notify_policy import notification_for, worst
 from gapwatch.watching.routing import plan
 from gapwatch.watching.rules import Rule
 
@@ -27,8 +27,8 @@ FLAP_MINUTES = 10.0
 def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_base: str) -> None:
     """Bring the incident of a deployment in line with its alerts, and tell people if they must know now.
 
-    Called at the end of everything that may have moved alerts, in its transaction, and again when a page that was
-    held back may go out.
+    Called at the end of everything that may have moved alerts, in its transaction, and again when a
+    notification that was held back may go out.
     """
     project_id, deployment_id = place.project_id, place.deployment_id
     incidents.close_if_over(connection, project_id, deployment_id, {"resolved_by": alert_transitions.SERVICE})
@@ -44,27 +44,27 @@ def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_bas
         # Looked at again when the silence may be over.
         _hold(connection, incident, now, project_id)
         return
-    page = page_for(
+    notification = notification_for(
         worst([one.severity for one in heard]),
-        paged_severity=incident.paged_severity,
-        last_page=incidents.last_page_at(connection, project_id, deployment_id),
+        notified_severity=incident.notified_severity,
+        last_notified_at=incidents.last_notified_at(connection, project_id, deployment_id),
         now=now,
         flap_minutes=_flap_minutes(heard, by_name),
     )
-    if page.at is None or page.at > now:
-        incidents.postpone_page(connection, project_id, incident.id, page.at)
+    if notification.at is None or notification.at > now:
+        incidents.postpone_notification(connection, project_id, incident.id, notification.at)
         return
-    _page(connection, place, incident, heard, by_name, now, link_base)
+    _notify(connection, place, incident, heard, by_name, now, link_base)
 
 
 def settle_one(connection: Connection, project_id: int, deployment_id: int, link_base: str) -> None:
-    """An incident whose page was held back until now."""
+    """Settle an incident whose notification was held back until now."""
     watch_queue.lock_deployment(connection, deployment_id)
     rules = alert_settings.rules(connection, project_id)
     settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
 
 
-def _page(
+def _notify(
     connection: Connection,
     place: Place,
     incident: incidents.Incident,
@@ -79,15 +79,15 @@ def _page(
     planned = plan(targets, severity=severity, words=place.words, only=only, now=now)
     if not planned:
         # Nobody wants to know this; who joins later decides anew.
-        incidents.postpone_page(connection, place.project_id, incident.id, None)
+        incidents.postpone_notification(connection, place.project_id, incident.id, None)
         return
     content = {
         **build(gather(connection, place, alerts, f"{link_base}/alerts/{alerts[0].id}", now)),
         "incident": incident.id,
         "opened_at": incident.opened_at.isoformat().replace("+00:00", "Z"),
     }
-    incidents.mark_paged(connection, place.project_id, incident, content)
-    outbox.enqueue_page(connection, place.project_id, incident.id, planned, content)
+    incidents.mark_notified(connection, place.project_id, incident, content)
+    outbox.enqueue_notification(connection, place.project_id, incident.id, planned, content)
 
 
 def _counts(alert: OpenAlert) -> bool:
@@ -101,8 +101,8 @@ def _is_silenced(connection: Connection, place: Place, alert: OpenAlert) -> bool
 
 def _hold(connection: Connection, incident: incidents.Incident, now: datetime, project_id: int) -> None:
     ends = alert_settings.silence_ends(connection, project_id)
-    if incident.paged_at is None:
-        incidents.postpone_page(connection, project_id, incident.id, ends or now)
+    if incident.notified_at is None:
+        incidents.postpone_notification(connection, project_id, incident.id, ends or now)
 
 
 def _flap_minutes(alerts: list[OpenAlert], by_name: dict[str, Rule]) -> float:

@@ -1,4 +1,4 @@
-"""What the passing of time does: held pages, repeats, silent robots, and a sign of life to the outside."""
+"""What the passing of time does: held notifications, repeats, silent robots, and a sign of life to the outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEARTBEAT_EVERY_S = 60.0
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
     """One round. Times are stored, so that a restart of everything changes none of them."""
-    for project_id, deployment_id in database.run(incidents.incidents_to_page):
+    for project_id, deployment_id in database.run(incidents.incidents_to_notify):
         database.run(_settle(project_id, deployment_id, link_base))
     database.run(outbox.repeats_due)
     if database.run(_claim("silence", SILENCE_EVERY_S)):

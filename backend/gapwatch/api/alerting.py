@@ -55,7 +55,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
 
     @router.get("/alerts", dependencies=[once], summary="List alerts", responses=problems(*READ))
     def list_alerts(query: Annotated[AlertQuery, Query()], holder: KeyHolder = reader) -> Any:
-        """Newest first. Alerts of one deployment that are open together have one `incident`, and one page."""
+        """Newest first. Alerts of one deployment that are open together share an `incident` and a notification."""
         states: list[str] = OPEN if query.state == "open" else [] if query.state is None else [query.state]
         with database.transaction() as connection:
             found = alert_list.alerts_page(

@@ -1,4 +1,4 @@
-"""What a page says: a plain dictionary made from facts, whose first words can be read on a locked phone."""
+"""What a notification says: a plain dictionary made from facts, whose first words fit a locked phone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMARY_LENGTH = 1024
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything known when a page is written."""
+    """Everything known when a notification is written."""
 
     deployment: str
     policy: str
@@ -34,7 +34,7 @@ class Facts:
 
 
 def build(facts: Facts) -> dict[str, Any]:
-    """The content of a page. Headline first: what fell, from what to what, since when."""
+    """The content of a notification. Headline first: what fell, from what to what, since when."""
     reasons = sorted(facts.reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
     leading = reasons[0]
     return {
@@ -79,7 +79,7 @@ def test_content(channel: str) -> dict[str, Any]:
 
 
 def lines(content: Mapping[str, Any]) -> list[str]:
-    """The page as lines of plain text, for mail, chat and anything without fields of its own."""
+    """The notification as lines of plain text, for mail, chat and anything without fields of its own."""
     found = [reason["sentence"] for reason in content["reasons"]]
     category = content.get("category")
     if category:

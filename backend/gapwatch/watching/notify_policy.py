@@ -1,4 +1,4 @@
-"""When people are told: one page an incident, more only when it gets more severe, none for flapping."""
+"""When people are told: one notification an incident, more only when it gets more severe, none for flapping."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ def worst(severities: list[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Page:
+class Notification:
     """Whether to tell people now, later or not at all, and why."""
 
     at: datetime | None
     reason: str
 
 
-def page_for(
+def notification_for(
     severity: str,
     *,
-    paged_severity: str | None,
-    last_page: datetime | None,
+    notified_severity: str | None,
+    last_notified_at: datetime | None,
     now: datetime,
     flap_minutes: float,
-) -> Page:
+) -> Notification:
     """When to tell of an incident that is now of this severity.
 
-    `paged_severity` is that of this incident's own page, if there was one; `last_page` is the last page of the
-    deployment in whatever incident. What joins an incident is told only if it is more severe. A new incident
-    within `flap_minutes` of the last page waits until they are over, and is told then if it is still open.
+    `notified_severity` is what people were told of this incident, None if nothing; `last_notified_at` is when they
+    were last told of the deployment, in whatever incident. What joins an incident is told only if it is more
+    severe. A new incident within `flap_minutes` of the last notification waits until they are over, and is told
+    then if it is still open.
     """
-    if paged_severity is not None:
-        if rank(severity) <= rank(paged_severity):
-            return Page(None, "joins an incident that people know of")
-        return Page(now, "more severe than what people know of")
-    if last_page is not None:
-        quiet_until = last_page + timedelta(minutes=flap_minutes)
+    if notified_severity is not None:
+        if rank(severity) <= rank(notified_severity):
+            return Notification(None, "joins an incident that people know of")
+        return Notification(now, "more severe than what people know of")
+    if last_notified_at is not None:
+        quiet_until = last_notified_at + timedelta(minutes=flap_minutes)
         if now < quiet_until:
-            return Page(quiet_until, "held back: the last page is too recent")
-    return Page(now, "new")
+            return Notification(quiet_until, "held back: the last notification is too recent")
+    return Notification(now, "new")

@@ -88,7 +88,7 @@ def plan(
     now: datetime,
     reason: str = "change",
 ) -> list[Planned]:
-    """The deliveries of a page. `only` are the channels that the rules name; none named means all that fit.
+    """Plan the deliveries of a notification. `only` are the channels that rules name; none means all that fit.
 
     A channel that a rule names gets its alerts whatever their severity: naming it is the choice.
     """

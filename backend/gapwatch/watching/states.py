@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 State = Literal["ok", "pending", "firing", "acknowledged", "no_data", "resolved"]
 Input = Literal["suspect", "breach", "recovery", "data_stopped", "data_again", "acknowledge", "resolve"]
-Notification = Literal["trigger", "acknowledge", "resolve"]
+NotificationAction = Literal["trigger", "acknowledge", "resolve"]
 
 STATES: tuple[State, ...] = ("ok", "pending", "firing", "acknowledged", "no_data", "resolved")
 INPUTS: tuple[Input, ...] = (
@@ -28,7 +28,7 @@ BEFORE: Literal["before"] = "before"
 
 class Move(NamedTuple):
     to: State | Literal["before"]
-    notify: Notification | None = None
+    notify: NotificationAction | None = None
 
 
 # A breach that has to last is first a suspect; the same breach is sent again once it has lasted.
@@ -86,7 +86,7 @@ class Moved(NamedTuple):
 
     state: State
     before: State | None
-    notify: Notification | None
+    notify: NotificationAction | None
 
 
 def move(state: State, given: Input, before: State | None = None) -> Moved:

@@ -21,18 +21,19 @@ class Incident:
     state: str
     severity: str
     opened_at: datetime
-    paged_at: datetime | None
-    paged_severity: str | None
-    page_at: datetime | None
+    notified_at: datetime | None
+    notified_severity: str | None
+    notify_at: datetime | None
     acknowledged_at: datetime | None
     content: dict[str, Any]
 
 
 def open_incident(connection: Connection, project_id: int, deployment_id: int) -> Incident | None:
     row = connection.execute(
-        text(""" SELECT id, deployment_id, state, severity, opened_at, paged_at, paged_severity, page_at,
-        acknowledged_at, content FROM incidents WHERE project_id = :p AND deployment_id = :d AND state <>
-        'resolved'
+        text("""
+        SELECT id, deployment_id, state, severity, opened_at, paged_at AS notified_at,
+               paged_severity AS notified_severity, page_at AS notify_at, acknowledged_at, content
+        FROM incidents WHERE project_id = :p AND deployment_id = :d AND state <> 'resolved'
         """),
         {"p": project_id, "d": deployment_id},
     ).first()
@@ -75,7 +76,7 @@ def close_if_over(connection: Connection, project_id: int, deployment_id: int, t
     if incident is None:
         return False
     left = [one for one in open_alerts(connection, project_id, deployment_id) if one.incident_id == incident.id]
-    if any(one.severity != "info" or incident.paged_severity in {None, "info"} for one in left):
+    if any(one.severity != "info" or incident.notified_severity in {None, "info"} for one in left):
         return False
     connection.execute(
         text("UPDATE alerts SET incident_id = NULL WHERE project_id = :p AND id = ANY(:ids)"),
@@ -92,19 +93,19 @@ def close_if_over(connection: Connection, project_id: int, deployment_id: int, t
     return True
 
 
-def last_page_at(connection: Connection, project_id: int, deployment_id: int) -> datetime | None:
+def last_notified_at(connection: Connection, project_id: int, deployment_id: int) -> datetime | None:
     statement = text("SELECT max(paged_at) FROM incidents WHERE project_id = :p AND deployment_id = :d")
     return connection.execute(statement, {"p": project_id, "d": deployment_id}).scalar()
 
 
-def postpone_page(connection: Connection, project_id: int, incident_id: int, at: datetime | None) -> None:
+def postpone_notification(connection: Connection, project_id: int, incident_id: int, at: datetime | None) -> None:
     connection.execute(
         text("UPDATE incidents SET page_at = :at WHERE project_id = :p AND id = :id"),
         {"at": at, "p": project_id, "id": incident_id},
     )
 
 
-def mark_paged(connection: Connection, project_id: int, incident: Incident, content: Mapping[str, Any]) -> None:
+def mark_notified(connection: Connection, project_id: int, incident: Incident, content: Mapping[str, Any]) -> None:
     """People are being told; what is more severe than what somebody took on has to be taken on again."""
     connection.execute(
         text("""
@@ -116,7 +117,7 @@ def mark_paged(connection: Connection, project_id: int, incident: Incident, cont
     )
 
 
-def incidents_to_page(connection: Connection) -> list[tuple[int, int]]:
+def incidents_to_notify(connection: Connection) -> list[tuple[int, int]]:
     """Project and deployment of open incidents whose time to be told has come."""
     rows = connection.execute(
         text("SELECT project_id, deployment_id FROM incidents WHERE state <> 'resolved' AND page_at <= now()")

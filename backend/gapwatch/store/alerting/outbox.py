@@ -48,7 +48,7 @@ class Delivery:
     enabled: bool
 
 
-def enqueue_page(
+def enqueue_notification(
     connection: Connection,
     project_id: int,
     incident_id: int,
@@ -244,7 +244,7 @@ def record_attempt(
 
 
 def _tell_another_channel(connection: Connection, delivery: Delivery) -> None:
-    """A page that could not be delivered goes to the channel's fallback, or to another one that has not got it."""
+    """Tell the channel's fallback what could not be delivered, or another channel that has not got it."""
     place = {"p": delivery.project_id, "i": delivery.incident_id, "c": delivery.channel_id}
     other = connection.execute(
         text(f"""

@@ -16,7 +16,7 @@ from gapwatch.watching.silence import Arrival
 
 # Rows of one transaction.
 ROWS_AT_MOST = 500
-# An episode that began so long before the newest one tells of another time, and pages nobody today.
+# An episode that began so long before the newest one tells of another time, and alarms nobody today.
 LATE_AFTER = timedelta(days=1)
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
 WATCHER, DEPLOYMENT = 7301, 7302

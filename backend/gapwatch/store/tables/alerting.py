@@ -87,7 +87,7 @@ class RuleTable(Base):
 
 
 class IncidentTable(Base):
-    """What is wrong with one deployment now: one page, however many rules tell of it. At most one is open."""
+    """What is wrong with a deployment: one notification, however many rules tell of it. At most one is open."""
 
     __tablename__ = "incidents"
     __table_args__ = (
