@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from gapwatch.watching.detector_run import Stored
+from gapwatch.watching.detector_run import StoredDetector
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds import DEFAULT_RULES, read_params, rules_in_force
 from gapwatch.watching.kinds.drift import DriftParams
@@ -17,7 +17,7 @@ from gapwatch.watching.kinds.safety import SafetyParams
 from gapwatch.watching.kinds.stage_gate import StageGateParams
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import SeenEpisode
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 def seen(number, success=True, **fields):
     at = START + timedelta(minutes=number)
     given = {"policy_id": 1, "stage": "full", "robot": "r1"} | fields
-    return Seen(f"e{number}", at, at, "success" if success else "failure", **given)
+    return SeenEpisode(f"e{number}", at, at, "success" if success else "failure", **given)
 
 
 def episodes(*parts, seed=1, **fields):
@@ -47,7 +47,7 @@ def watched(rules, given, *, batch=None, sim=(0, 0), through_json=False):
         fresh, states = watch_episodes(rules, stored, part, count=at, sim_counts=lambda _: sim)
         if through_json:
             states = {
-                key: Stored(json.loads(json.dumps(s.params)), json.loads(json.dumps(s.state)))
+                key: StoredDetector(json.loads(json.dumps(s.params)), json.loads(json.dumps(s.state)))
                 for key, s in states.items()
             }
         stored = stored | states
@@ -149,7 +149,7 @@ def test_a_suspect_that_recovers_in_time_never_fires():
 def test_aborted_and_abandoned_episodes_are_in_no_success_rate():
     given = episodes((0.9, 300))
     at = START + timedelta(days=1)
-    given += [Seen(f"a{i}", at, at, "aborted", 1, stage="full") for i in range(200)]
+    given += [SeenEpisode(f"a{i}", at, at, "aborted", 1, stage="full") for i in range(200)]
     assert watched([rule(DriftParams())], given) == []
 
 
@@ -205,7 +205,7 @@ def test_a_detector_that_a_person_called_resolved_fires_again_if_it_is_still_bad
     given = episodes((0.9, 300), (0.3, 200))
     rules = [rule(DriftParams())]
     _, stored = watch_episodes(rules, {}, given[:380], count=0, sim_counts=lambda _: (0, 0))
-    again = {key: Stored(s.params, s.state, restart=True) for key, s in stored.items()}
+    again = {key: StoredDetector(s.params, s.state, restart=True) for key, s in stored.items()}
     found, _ = watch_episodes(rules, again, given[380:], count=380, sim_counts=lambda _: (0, 0))
     assert [f.input for f in found] == ["breach"]
     assert watch_episodes(rules, stored, given[380:], count=380, sim_counts=lambda _: (0, 0))[0] == []

@@ -1,8 +1,8 @@
 from datetime import UTC, datetime, timedelta
 
-from gapwatch.watching.changes import Affected, Happened, RobotShare, affected_robots, rank_events
+from gapwatch.watching.changes import AffectedRobots, Happened, RobotShare, affected_robots, rank_events
 from gapwatch.watching.notification import (
-    Facts,
+    IncidentFacts,
     build,
     lines,
 )
@@ -28,7 +28,7 @@ def reason(kind="drift", severity="warning", series="success", evidence=DRIFT, r
 def facts(*reasons, **more):
     place = {"policy": "bin-pick", "version": "1.4.0", "task": "pick-mug", "site": "berlin", "stage": "full"}
     link = "https://gapwatch.example.com/alerts/7"
-    return Facts(deployment="berlin-line-3", link=link, reasons=reasons, **place, **more)
+    return IncidentFacts(deployment="berlin-line-3", link=link, reasons=reasons, **place, **more)
 
 
 def test_the_headline_says_what_fell_from_what_to_what_since_when():
@@ -38,7 +38,7 @@ def test_the_headline_says_what_fell_from_what_to_what_since_when():
 
 
 def test_a_headline_is_never_longer_than_a_locked_phone_shows():
-    content = build(Facts("x" * 150, "p", "1", "t", None, None, "https://g", [reason()]))
+    content = build(IncidentFacts("x" * 150, "p", "1", "t", None, None, "https://g", [reason()]))
     assert len(content["headline"]) == 100
     assert content["headline"].endswith("…")
 
@@ -81,7 +81,7 @@ def test_what_is_known_besides_becomes_lines():
             category={"category": "contact_dynamics", "contribution": 0.31},
             slices=[{"condition": "object", "level": "glass", "value": 0.2, "n": 20}],
             changes=[{"kind": "release", "at": "2026-11-16T09:00:00Z", "title": "1.4.0 → 1.5.0", "fit": 0.9}],
-            robots=Affected(("ur5e-1",), ("ur5e-2",)),
+            robots=AffectedRobots(("ur5e-1",), ("ur5e-2",)),
         )
     )
     text = "\n".join(lines(content))
@@ -121,10 +121,10 @@ def test_robots_are_told_apart_by_what_they_did_since_the_change():
     found = affected_robots(shares, 0.9)
     assert found.affected == ("bad-1", "bad-2")
     assert found.unaffected == ("good",)
-    assert affected_robots([RobotShare("good", 18, 20)], 0.9) == Affected((), ())
+    assert affected_robots([RobotShare("good", 18, 20)], 0.9) == AffectedRobots((), ())
 
 
-def ranked(*events, robots=Affected((), ())):  # noqa: B008 - frozen
+def ranked(*events, robots=AffectedRobots((), ())):  # noqa: B008 - frozen
     return rank_events(events, AT, deployment="berlin-line-3", site="berlin", robots=robots)
 
 
@@ -148,7 +148,7 @@ def test_events_elsewhere_long_before_or_after_are_left_out():
 
 
 def test_an_event_on_the_affected_robots_fits_better_than_one_on_the_others():
-    robots = Affected(("bad-1", "bad-2"), ("good",))
+    robots = AffectedRobots(("bad-1", "bad-2"), ("good",))
     found = ranked(
         Happened("calibration", AT, "of the good one", robots=("good",)),
         Happened("calibration", AT - timedelta(hours=1), "of the bad ones", robots=("bad-1", "bad-2")),

@@ -14,8 +14,8 @@ from gapwatch.watching.kinds.drop import DropParams
 from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
-from gapwatch.watching.silence import Arrival
+from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.silence import RobotArrival
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
@@ -25,8 +25,8 @@ DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 class Past:
     """An archive in memory; `costs` answers for the ledger, `asked` is when it was asked."""
 
-    seen: list[Seen] = field(default_factory=list)
-    heard: list[Arrival] = field(default_factory=list)
+    seen: list[SeenEpisode] = field(default_factory=list)
+    heard: list[RobotArrival] = field(default_factory=list)
     costs: dict[str, float] = field(default_factory=dict)
     asked: list[tuple[datetime, datetime, int]] = field(default_factory=list)
 
@@ -65,13 +65,13 @@ def outcomes(*parts, policy_id=1):
     values = [bool(x) for rate, n in parts for x in rng.random(n) < rate]
     times = [NOW - 10 * DAY + i * MINUTE for i in range(len(values))]
     return [
-        Seen(f"e{i:05}", at, at, "success" if success else "failure", policy_id)
+        SeenEpisode(f"e{i:05}", at, at, "success" if success else "failure", policy_id)
         for i, (at, success) in enumerate(zip(times, values, strict=True))
     ]
 
 
 def heard(robot, *times, deployment=1):
-    return [Arrival(robot, deployment, at, at) for at in times]
+    return [RobotArrival(robot, deployment, at, at) for at in times]
 
 
 def every(minutes, n, start):
@@ -127,11 +127,11 @@ def test_a_robot_is_missed_where_it_was_last_and_only_where_the_rule_looks():
 
 def test_history_is_heard_when_it_began_and_late_uploads_of_a_live_robot_are_not():
     start = NOW - 20 * DAY
-    imported = [Arrival("old", 1, at, NOW) for at in [*every(5, 30, start), *every(5, 30, start + DAY)]]
+    imported = [RobotArrival("old", 1, at, NOW) for at in [*every(5, 30, start), *every(5, 30, start + DAY)]]
     assert len(preview(Past(heard=imported), NoDataParams())[1]["berlin"]) == 2
     # It was off line for two days, was missed, and sent what it had done afterwards.
     live = heard("r1", *every(5, 30, start), *every(5, 10, start + 2 * DAY))
-    late = [Arrival("r1", 1, at, start + 2 * DAY) for at in every(5, 200, start + 3 * HOUR)]
+    late = [RobotArrival("r1", 1, at, start + 2 * DAY) for at in every(5, 200, start + 3 * HOUR)]
     _, firings = preview(Past(heard=live + late), NoDataParams())
     assert [firing["cleared_at"] for firing in firings["berlin"]] == [start + 2 * DAY, None]
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from gapwatch.watching.matchers import Match
-from gapwatch.watching.routing import QuietHours, Routing, Target, plan
+from gapwatch.watching.routing import ChannelTarget, QuietHours, Routing, plan
 
 NOW = datetime(2026, 11, 16, 23, 30, tzinfo=UTC)
 WORDS = {"deployment": "berlin-line-3", "site": "berlin", "stage": "full", "rule": "success-drift"}
@@ -15,7 +15,7 @@ def channels(planned):
 
 
 def planned_for(*routings, severity="warning", only=(), now=NOW):
-    targets = [Target(number, Routing.model_validate(given)) for number, given in enumerate(routings, 1)]
+    targets = [ChannelTarget(number, Routing.model_validate(given)) for number, given in enumerate(routings, 1)]
     return plan(targets, severity=severity, words=WORDS, only=only, now=now)
 
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from gapwatch.watching.detector_run import Stored
+from gapwatch.watching.detector_run import StoredDetector
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds.drift import DriftParams
 from gapwatch.watching.kinds.drop import DropParams
 from gapwatch.watching.kinds.stage_gate import StageGateParams
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.sessions import MOST_OPEN, Sessions
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -26,7 +26,9 @@ SIM_N = 2000
 def seen(number, success, session, *, robot="r1", at=None, **fields):
     at = at or START + number * MINUTE
     outcome = "success" if success else "failure"
-    return Seen(f"e{number}", at, at, outcome, **{"policy_id": 1, "robot": robot, "session": session} | fields)
+    return SeenEpisode(
+        f"e{number}", at, at, outcome, **{"policy_id": 1, "robot": robot, "session": session} | fields
+    )
 
 
 def sittings(rng, *parts, icc, size=10, named=True):
@@ -109,7 +111,7 @@ def test_batches_of_any_size_give_the_same_alarms_with_the_same_evidence(batch):
             fresh, states = watch_episodes(
                 rules, stored, episodes[at : at + size], count=at, sim_counts=lambda _: (1800, 2000)
             )
-            stored = {key: Stored(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
+            stored = {key: StoredDetector(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
             found += [(one.rule.name, one.series, one.input, at + one.index, one.evidence) for one in fresh]
         return found, stored
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from gapwatch.alerts.deployment_labels import Place
+from gapwatch.alerts.deployment_labels import DeploymentLabels
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store.alerting import alert_transitions
@@ -18,7 +18,7 @@ from gapwatch.watching.rules import Rule
 
 
 def leading_category(
-    connection: Connection, place: Place, since: datetime, now: datetime
+    connection: Connection, place: DeploymentLabels, since: datetime, now: datetime
 ) -> dict[str, Any] | None:
     found = [part for part in _costs_since(connection, place, since, now) if part.contribution > 0]
     if not found:
@@ -27,7 +27,12 @@ def leading_category(
 
 
 def judge_categories(
-    connection: Connection, place: Place, rules: Sequence[Rule], before: int, after: int, newest: datetime
+    connection: Connection,
+    place: DeploymentLabels,
+    rules: Sequence[Rule],
+    before: int,
+    after: int,
+    newest: datetime,
 ) -> None:
     """Category rules, at every fiftieth episode while real is established to be below sim.
 
@@ -54,12 +59,19 @@ def judge_categories(
             _apply(connection, place, rule, category, "recovery", {})
 
 
-def _costs_since(connection: Connection, place: Place, since: datetime, now: datetime) -> list[CategoryPart]:
+def _costs_since(
+    connection: Connection, place: DeploymentLabels, since: datetime, now: datetime
+) -> list[CategoryPart]:
     return category_costs(connection, place.project_id, place.slug, Window(since, None), now)
 
 
 def _apply(
-    connection: Connection, place: Place, rule: Rule, category: str, given: Any, evidence: dict[str, Any]
+    connection: Connection,
+    place: DeploymentLabels,
+    rule: Rule,
+    category: str,
+    given: Any,
+    evidence: dict[str, Any],
 ) -> None:
     alert_transitions.apply_input(
         connection, place.project_id, place.deployment_id, rule, category, given, evidence

@@ -9,7 +9,7 @@ from gapwatch.store.core.database import Connection
 
 
 @dataclass(frozen=True)
-class Place:
+class DeploymentLabels:
     """A deployment and the words it is known by."""
 
     project_id: int
@@ -32,6 +32,6 @@ class Place:
         }
 
 
-def place_of(connection: Connection, project_id: int, deployment_id: int) -> Place:
+def labels_of(connection: Connection, project_id: int, deployment_id: int) -> DeploymentLabels:
     words = watch_queue.deployment_words(connection, project_id, deployment_id)
-    return Place(project_id, deployment_id, **words)  # type: ignore[arg-type]
+    return DeploymentLabels(project_id, deployment_id, **words)  # type: ignore[arg-type]

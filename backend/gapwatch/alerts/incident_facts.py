@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
-from gapwatch.alerts.deployment_labels import Place
+from gapwatch.alerts.deployment_labels import DeploymentLabels
 from gapwatch.store.alerting import events, watch_queue
 from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
-from gapwatch.watching.notification import Facts
+from gapwatch.watching.notification import IncidentFacts
 from gapwatch.watching.phrases import AlertReason
 
 # Series whose change is a change of success; only for these do slices and robots say something.
 OF_SUCCESS = ("success", "success@")
 
 
-def gather(connection: Connection, place: Place, alerts: Sequence[OpenAlert], link: str, now: datetime) -> Facts:
+def gather(
+    connection: Connection, place: DeploymentLabels, alerts: Sequence[OpenAlert], link: str, now: datetime
+) -> IncidentFacts:
     reasons = [
         AlertReason(
             one.rule,
@@ -46,7 +48,7 @@ def gather(connection: Connection, place: Place, alerts: Sequence[OpenAlert], li
         "reasons": reasons,
     }
     if since is None:
-        return Facts(**base)  # type: ignore[arg-type]
+        return IncidentFacts(**base)  # type: ignore[arg-type]
     of_place = (connection, place.project_id, place.deployment_id)
     about_success = [one for one in alerts if one.series.startswith(OF_SUCCESS)]
     robots = affected_robots([], 1.0)
@@ -58,7 +60,7 @@ def gather(connection: Connection, place: Place, alerts: Sequence[OpenAlert], li
         levels = watch_queue.levels_since(*of_place, since)
         slices = worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels])
     near = events.events_near(*of_place, since)
-    return Facts(
+    return IncidentFacts(
         **base,  # type: ignore[arg-type]
         category=leading_category(connection, place, since, now) if about_success else None,
         slices=slices,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from gapwatch.alerts.deployment_labels import Place, place_of
+from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_facts import gather
 from gapwatch.store.alerting import (
     alert_settings,
@@ -24,7 +24,7 @@ from gapwatch.watching.rules import Rule
 FLAP_MINUTES = 10.0
 
 
-def settle(connection: Connection, place: Place, rules: Sequence[Rule], link_base: str) -> None:
+def settle(connection: Connection, place: DeploymentLabels, rules: Sequence[Rule], link_base: str) -> None:
     """Bring the incident of a deployment in line with its alerts, and tell people if they must know now.
 
     Called at the end of everything that may have moved alerts, in its transaction, and again when a
@@ -61,12 +61,12 @@ def settle_one(connection: Connection, project_id: int, deployment_id: int, link
     """Settle an incident whose notification was held back until now."""
     watch_queue.lock_deployment(connection, deployment_id)
     rules = alert_settings.rules(connection, project_id)
-    settle(connection, place_of(connection, project_id, deployment_id), rules, link_base)
+    settle(connection, labels_of(connection, project_id, deployment_id), rules, link_base)
 
 
 def _notify(
     connection: Connection,
-    place: Place,
+    place: DeploymentLabels,
     incident: incidents.Incident,
     alerts: list[OpenAlert],
     by_name: dict[str, Rule],
@@ -94,7 +94,7 @@ def _counts(alert: OpenAlert) -> bool:
     return alert.state != "pending" and not alert.dry_run
 
 
-def _is_silenced(connection: Connection, place: Place, alert: OpenAlert) -> bool:
+def _is_silenced(connection: Connection, place: DeploymentLabels, alert: OpenAlert) -> bool:
     words = {**place.words, "rule": alert.rule, "severity": alert.severity}
     return alert_settings.silencing(connection, place.project_id, words)
 

@@ -18,7 +18,7 @@ from gapwatch.channels.message import Attempt, Message
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
-from gapwatch.store.alerting.outbox import Delivery
+from gapwatch.store.alerting.outbox import ClaimedDelivery
 from gapwatch.store.core.database import Connection, Database
 
 log = structlog.get_logger()
@@ -72,7 +72,7 @@ class Sender:
             )
         return True
 
-    def _try(self, connection: Connection, delivery: Delivery) -> Attempt:
+    def _try(self, connection: Connection, delivery: ClaimedDelivery) -> Attempt:
         """One attempt. Whatever goes wrong in a channel is an answer too, not an end of the sender."""
         secrets = self._sealer.open(delivery.sealed)
         if not delivery.enabled:
@@ -94,7 +94,7 @@ class Sender:
             log.exception("channel failed", delivery_id=delivery.id, kind=delivery.kind)
             return Attempt("refused", None, f"the channel failed: {type(error).__name__}", 0)
 
-    def _mail(self, connection: Connection, config: EmailConfig, delivery: Delivery) -> Attempt:
+    def _mail(self, connection: Connection, config: EmailConfig, delivery: ClaimedDelivery) -> Attempt:
         """To the addresses that want it; or the question whether one does."""
         known = mail_addresses.addresses_of(connection, delivery.project_id, delivery.config)
         if delivery.action == "confirm":
@@ -116,7 +116,7 @@ class Sender:
         return attempt
 
 
-def message_of(delivery: Delivery) -> Message:
+def message_of(delivery: ClaimedDelivery) -> Message:
     return Message(
         id=f"{delivery.project_id}-{delivery.id}",
         project=delivery.dedup_key.split("/")[1],

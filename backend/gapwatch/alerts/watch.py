@@ -11,7 +11,7 @@ from datetime import timedelta
 import structlog
 
 from gapwatch.alerts.categories import judge_categories
-from gapwatch.alerts.deployment_labels import Place, place_of
+from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.step_sizes import growing_steps
@@ -22,11 +22,11 @@ from gapwatch.store.alerting import (
     watch_queue,
 )
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.detector_run import Stored
+from gapwatch.watching.detector_run import StoredDetector
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import is_silent, silence_evidence
 from gapwatch.watching.worsening import standing_now
 
@@ -86,10 +86,10 @@ def _watch_deployment(
     project_id: int,
     deployment_id: int,
     rules: Sequence[Rule],
-    episodes: list[Seen],
+    episodes: list[SeenEpisode],
     link_base: str,
 ) -> None:
-    place = place_of(connection, project_id, deployment_id)
+    place = labels_of(connection, project_id, deployment_id)
     mine = [rule for rule in rules if rule.match.fits({**place.words, "rule": None})]
     progress = watch_queue.progress(connection, project_id, deployment_id)
     in_time, late = watch_queue.split_late(episodes, progress)
@@ -137,7 +137,9 @@ def _remembered(connection: Connection, project_id: int, deployment_id: int) -> 
     return counts
 
 
-def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], episodes: list[Seen]) -> None:
+def _hear_robots(
+    connection: Connection, place: DeploymentLabels, rules: Sequence[Rule], episodes: list[SeenEpisode]
+) -> None:
     """Robots that were called silent and are heard again have recovered."""
     for robot in detectors.hear(connection, place.project_id, place.deployment_id, episodes):
         for rule in rules:
@@ -149,7 +151,7 @@ def _hear_robots(connection: Connection, place: Place, rules: Sequence[Rule], ep
 
 
 def _note_standing(
-    connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], Stored]
+    connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], StoredDetector]
 ) -> None:
     for alert in alert_transitions.open_alerts(connection, project_id, deployment_id):
         stored = states.get((alert.rule, alert.series))
@@ -176,7 +178,7 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
         now = watch_queue.now(connection)
         found = 0
         for heard in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
-            place = place_of(connection, project_id, heard.deployment_id)
+            place = labels_of(connection, project_id, heard.deployment_id)
             fitting = [
                 rule
                 for rule, params in silence

@@ -16,8 +16,8 @@ from gapwatch.store.core.database import Connection
 from gapwatch.store.read.sides import Window
 from gapwatch.watching.replay import replay_all
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
-from gapwatch.watching.silence import Arrival
+from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.silence import RobotArrival
 
 
 def try_rule(connection: Connection, project_id: int, rule: Rule, days: int, now: datetime) -> dict[str, Any]:
@@ -37,10 +37,10 @@ class _StoredPast:
             found.append((deployment_id, {**words, "deployment": slug}))
         return found
 
-    def episodes(self, deployment_id: int, since: datetime, most: int) -> list[Seen]:
+    def episodes(self, deployment_id: int, since: datetime, most: int) -> list[SeenEpisode]:
         return watch_queue.episodes_since(self._connection, self._project_id, deployment_id, since, most)
 
-    def arrivals(self, since: datetime, most: int) -> list[Arrival]:
+    def arrivals(self, since: datetime, most: int) -> list[RobotArrival]:
         return watch_queue.arrivals_since(self._connection, self._project_id, since, most)
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from gapwatch.watching.kinds.category import CategoryParams
 ASKED_EVERY = 50
 
 
-class Cost(Protocol):
+class CategoryCost(Protocol):
     """What one gap category costs of success."""
 
     @property
@@ -37,7 +37,7 @@ def is_time_to_ask(before: int, after: int) -> bool:
     return before // ASKED_EVERY != after // ASKED_EVERY
 
 
-def judge_costs(params: CategoryParams, costs: Sequence[Cost], told: set[str]) -> CategoryVerdict:
+def judge_costs(params: CategoryParams, costs: Sequence[CategoryCost], told: set[str]) -> CategoryVerdict:
     """`told` are the categories that have an open alert. One is over when it costs half of what is too much."""
     costly = {cost.category: cost for cost in costs if _is_costly(cost, params)}
     kept = {cost.category for cost in costs if cost.contribution > params.above / 2}
@@ -47,11 +47,11 @@ def judge_costs(params: CategoryParams, costs: Sequence[Cost], told: set[str]) -
     )
 
 
-def cost_evidence(cost: Cost) -> dict[str, Any]:
+def cost_evidence(cost: CategoryCost) -> dict[str, Any]:
     interval = None if cost.interval is None else list(cost.interval)
     return {"category": cost.category, "contribution": cost.contribution, "interval": interval}
 
 
-def _is_costly(cost: Cost, params: CategoryParams) -> bool:
+def _is_costly(cost: CategoryCost, params: CategoryParams) -> bool:
     wanted = not params.category or cost.category in params.category
     return bool(wanted and cost.contribution > params.above and cost.interval is not None and cost.interval[0] > 0)

@@ -40,12 +40,12 @@ class RobotShare:
 
 
 @dataclass(frozen=True)
-class Affected:
+class AffectedRobots:
     affected: tuple[str, ...]
     unaffected: tuple[str, ...]
 
 
-def affected_robots(shares: Sequence[RobotShare], reference: float) -> Affected:
+def affected_robots(shares: Sequence[RobotShare], reference: float) -> AffectedRobots:
     """Robots established below the reference since the change, and those that are as good as it.
 
     Below: Wilson's upper limit is under the reference. As good: it is not, and the rate is no more than half the
@@ -54,11 +54,13 @@ def affected_robots(shares: Sequence[RobotShare], reference: float) -> Affected:
     known = [share for share in shares if share.n >= FEWEST_OF_A_ROBOT]
     below = [share for share in known if wilson(share.successes, share.n)[1] < reference]
     if not below:
-        return Affected((), ())
+        return AffectedRobots((), ())
     fallen = sum(share.successes for share in below) / sum(share.n for share in below)
     half_way = (reference + fallen) / 2
     others = [share for share in known if share not in below and share.successes / share.n >= half_way]
-    return Affected(tuple(sorted(share.robot for share in below)), tuple(sorted(share.robot for share in others)))
+    return AffectedRobots(
+        tuple(sorted(share.robot for share in below)), tuple(sorted(share.robot for share in others))
+    )
 
 
 def rank_events(
@@ -67,7 +69,7 @@ def rank_events(
     *,
     deployment: str,
     site: str | None,
-    robots: Affected,
+    robots: AffectedRobots,
 ) -> list[dict[str, Any]]:
     """The events that fit best, with how well, from 0 to 1.
 
@@ -99,7 +101,7 @@ def rank_events(
     ]
 
 
-def _robots_fit(named: Sequence[str], robots: Affected) -> float:
+def _robots_fit(named: Sequence[str], robots: AffectedRobots) -> float:
     if not named or not robots.affected:
         return 1.0
     inside = sum(robot in named for robot in robots.affected) / len(robots.affected)

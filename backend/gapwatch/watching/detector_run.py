@@ -11,12 +11,12 @@ from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.rule_kind import RuleSeries
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import RATE_SERIES, Seen, time_words
+from gapwatch.watching.series import RATE_SERIES, SeenEpisode, time_words
 from gapwatch.watching.sessions import Sessions
 
 
 @dataclass
-class Stored:
+class StoredDetector:
     """A detector as it lies in the database."""
 
     params: dict[str, Any]
@@ -25,7 +25,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Found:
+class Finding:
     """Something came true for a series under a rule. `index` is the place of the deciding episode in the batch."""
 
     rule: Rule
@@ -36,7 +36,7 @@ class Found:
 
 
 @dataclass
-class Watched:
+class DetectorRun:
     """A detector at work, with the times of the episodes it may still have to name."""
 
     rule: Rule
@@ -50,17 +50,17 @@ class Watched:
     # Values with time and id that wait for their block to be full.
     waiting: list[list[Any]] = field(default_factory=list)
     sessions: Sessions = field(default_factory=Sessions)
-    found: list[Found] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
 
 
-def keep_marks(one: Watched, mark_of: Callable[[int], list[str] | None]) -> None:
+def keep_marks(one: DetectorRun, mark_of: Callable[[int], list[str] | None]) -> None:
     """Only what the detector may still name is kept."""
     kept = {str(number): mark_of(number) for number in set(one.detector.candidates()) if number < one.detector.n}
     one.marks = {number: mark for number, mark in kept.items() if mark is not None}
 
 
 def evidence_of(
-    one: Watched, crossing: Crossing, episode: Seen, mark_of: Callable[[int], list[str] | None]
+    one: DetectorRun, crossing: Crossing, episode: SeenEpisode, mark_of: Callable[[int], list[str] | None]
 ) -> dict[str, Any]:
     change = mark_of(crossing.change)
     params = one.rule.params

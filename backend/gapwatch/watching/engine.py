@@ -14,9 +14,9 @@ from typing import Any, cast
 from gapwatch.statistics.change.drift import Crossing
 from gapwatch.statistics.change.drift_by_sessions import SessionPart
 from gapwatch.watching.detector_run import (
-    Found,
-    Stored,
-    Watched,
+    DetectorRun,
+    Finding,
+    StoredDetector,
     evidence_of,
     keep_marks,
 )
@@ -25,8 +25,8 @@ from gapwatch.watching.joint_signals import feed_together
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.rule_kind import EpisodeWatch, RuleSeries
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen, time_words
-from gapwatch.watching.sessions import Fed, Sessions
+from gapwatch.watching.series import SeenEpisode, time_words
+from gapwatch.watching.sessions import DetectorInput, Sessions
 
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""
@@ -34,20 +34,20 @@ SimCounts = Callable[[int], tuple[int, int]]
 
 def watch_episodes(
     rules: Sequence[Rule],
-    stored: Mapping[tuple[str, str], Stored],
-    episodes: Sequence[Seen],
+    stored: Mapping[tuple[str, str], StoredDetector],
+    episodes: Sequence[SeenEpisode],
     *,
     count: int,
     sim_counts: SimCounts,
     seed: int = 0,
-) -> tuple[list[Found], dict[tuple[str, str], Stored]]:
+) -> tuple[list[Finding], dict[tuple[str, str], StoredDetector]]:
     """What came true in these episodes, in their order, and the detectors after them.
 
     `count` is how many episodes of the deployment were watched before. Detectors whose parameters changed begin
     anew; if one was alarmed, its alert is over with it.
     """
-    watched: dict[tuple[str, str], Watched] = {}
-    found: list[Found] = []
+    watched: dict[tuple[str, str], DetectorRun] = {}
+    found: list[Finding] = []
     for rule in rules:
         watch = RULE_KINDS[rule.kind].watch
         if watch is None:
@@ -71,19 +71,24 @@ def watch_episodes(
 
 
 def _open(
-    rule: Rule, watch: EpisodeWatch, series: RuleSeries, stored: Stored | None, found: list[Found], seed: int
-) -> Watched:
+    rule: Rule,
+    watch: EpisodeWatch,
+    series: RuleSeries,
+    stored: StoredDetector | None,
+    found: list[Finding],
+    seed: int,
+) -> DetectorRun:
     params = _stored_params(rule)
     if stored is not None and stored.params != params:
         if stored.state.get("alarmed"):
-            found.append(Found(rule, series.series, "recovery", 0, {"note": "the rule was changed"}))
+            found.append(Finding(rule, series.series, "recovery", 0, {"note": "the rule was changed"}))
         stored = None
     state = {} if stored is None else stored.state
     detector = watch.detector(rule, series, state.get("detector"), seed)
     if stored is not None and stored.restart:
         detector.restart()
         state = state | {"pending_until": None}
-    return Watched(
+    return DetectorRun(
         rule,
         series,
         detector,
@@ -97,7 +102,7 @@ def _open(
     )
 
 
-def _close(one: Watched) -> Stored:
+def _close(one: DetectorRun) -> StoredDetector:
     state = {
         "detector": one.detector.dump(),
         "marks": one.marks,
@@ -109,14 +114,14 @@ def _close(one: Watched) -> Stored:
         "sessions": one.sessions.dump(),
         "alarmed": one.detector.is_alarmed,
     }
-    return Stored(_stored_params(one.rule), state)
+    return StoredDetector(_stored_params(one.rule), state)
 
 
 def _stored_params(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **rule.params.model_dump(mode="json", exclude={"flap_minutes"})}
 
 
-def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts) -> None:
+def _feed(one: DetectorRun, block: Sequence[SeenEpisode], count: int, sim_counts: SimCounts) -> None:
     queue = _Queue(one, block)
     if isinstance(one.detector, SimDetector) and one.policy_id is not None:
         one.detector.sim = sim_counts(one.policy_id)
@@ -127,7 +132,7 @@ def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts
             if one.detector.is_alarmed:
                 one.detector.restart()
                 note = {"note": "the stage was left"}
-                one.found.append(Found(one.rule, one.series.series, "recovery", place, note))
+                one.found.append(Finding(one.rule, one.series.series, "recovery", place, note))
         value = one.series.value(episode)
         if value is None:
             continue
@@ -147,16 +152,16 @@ def _feed(one: Watched, block: Sequence[Seen], count: int, sim_counts: SimCounts
 class _Queue:
     """What a detector is to be given, each with the place of the episode that completed it."""
 
-    def __init__(self, one: Watched, block: Sequence[Seen]) -> None:
+    def __init__(self, one: DetectorRun, block: Sequence[SeenEpisode]) -> None:
         self._one, self._block = one, block
-        self._given: list[float | Fed] = []
+        self._given: list[float | DetectorInput] = []
         self._places: list[int] = []
 
-    def add(self, place: int, given: Sequence[float | Fed]) -> None:
+    def add(self, place: int, given: Sequence[float | DetectorInput]) -> None:
         self._given += given
         self._places += [place] * len(given)
 
-    def add_in_session(self, place: int, episode: Seen, value: float) -> None:
+    def add_in_session(self, place: int, episode: SeenEpisode, value: float) -> None:
         one, detector, size = self._one, self._one.detector, 0
         if not isinstance(detector, LevelDetector | SimDetector):
             self.add(place, [value])
@@ -179,9 +184,11 @@ class _Queue:
             self._given, self._places = [], []
 
 
-def _run(one: Watched, block: Sequence[Seen], queue: Sequence[float | Fed], places: Sequence[int]) -> None:
+def _run(
+    one: DetectorRun, block: Sequence[SeenEpisode], queue: Sequence[float | DetectorInput], places: Sequence[int]
+) -> None:
     first_number = one.detector.n
-    has_parts = any(isinstance(given, Fed) for given in queue)
+    has_parts = any(isinstance(given, DetectorInput) for given in queue)
     starts = list(accumulate(map(_size, queue), initial=first_number)) if has_parts else []
 
     def mark_of(number: int) -> list[str] | None:
@@ -189,7 +196,7 @@ def _run(one: Watched, block: Sequence[Seen], queue: Sequence[float | Fed], plac
             return one.marks.get(str(number))
         at = min(bisect_right(starts, number) - 1 if has_parts else number - first_number, len(queue) - 1)
         given = queue[at]
-        if isinstance(given, Fed):
+        if isinstance(given, DetectorInput):
             return given.first
         episode = block[places[at]]
         return [time_words(episode.started_at), episode.id]
@@ -203,17 +210,17 @@ def _run(one: Watched, block: Sequence[Seen], queue: Sequence[float | Fed], plac
     for at, crossing in crossings:
         place = places[at]
         evidence = evidence_of(one, crossing, block[place], mark_of)
-        one.found.append(Found(one.rule, one.series.series, crossing.kind, place, evidence))
+        one.found.append(Finding(one.rule, one.series.series, crossing.kind, place, evidence))
     keep_marks(one, mark_of)
 
 
-def _size(given: float | Fed) -> int:
-    return given.n if isinstance(given, Fed) else 1
+def _size(given: float | DetectorInput) -> int:
+    return given.n if isinstance(given, DetectorInput) else 1
 
 
-def _update_by_sessions(one: Watched, queue: Sequence[float | Fed]) -> list[tuple[int, Crossing]]:
+def _update_by_sessions(one: DetectorRun, queue: Sequence[float | DetectorInput]) -> list[tuple[int, Crossing]]:
     """Single episodes as if there were no sessions, parts of sessions as such, in their order."""
-    given = [item.given if isinstance(item, Fed) else item for item in queue]
+    given = [item.given if isinstance(item, DetectorInput) else item for item in queue]
     found: list[tuple[int, Crossing]] = []
     at = 0
     for are_parts, run in groupby(given, lambda item: isinstance(item, SessionPart)):
@@ -229,17 +236,17 @@ def _update_by_sessions(one: Watched, queue: Sequence[float | Fed]) -> list[tupl
     return found
 
 
-def _hold(one: Watched, size: int, count: int) -> None:
+def _hold(one: DetectorRun, size: int, count: int) -> None:
     """A breach that must last is a suspect until enough episodes of the deployment have passed."""
     wait = one.rule.params.for_episodes
     if not wait:
         return
-    kept: list[Found] = []
+    kept: list[Finding] = []
     for f in one.found:
         _let_go(one, kept, until=f.index, offset_count=count)
         if f.input == "breach":
             one.pending_until, one.pending_evidence = count + f.index + wait, f.evidence
-            kept.append(Found(f.rule, f.series, "suspect", f.index, f.evidence))
+            kept.append(Finding(f.rule, f.series, "suspect", f.index, f.evidence))
         else:
             one.pending_until = one.pending_evidence = None
             kept.append(f)
@@ -247,8 +254,8 @@ def _hold(one: Watched, size: int, count: int) -> None:
     one.found = kept
 
 
-def _let_go(one: Watched, kept: list[Found], *, until: int, offset_count: int) -> None:
+def _let_go(one: DetectorRun, kept: list[Finding], *, until: int, offset_count: int) -> None:
     if one.pending_until is not None and one.pending_until <= offset_count + until:
         index = max(0, one.pending_until - offset_count)
-        kept.append(Found(one.rule, one.series.series, "breach", index, one.pending_evidence or {}))
+        kept.append(Finding(one.rule, one.series.series, "breach", index, one.pending_evidence or {}))
         one.pending_until = one.pending_evidence = None

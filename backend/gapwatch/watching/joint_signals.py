@@ -7,20 +7,20 @@ from typing import cast
 
 from gapwatch.statistics.estimates.multiplicity import e_benjamini_hochberg
 from gapwatch.watching.detector_run import (
-    Found,
-    Watched,
+    DetectorRun,
+    Finding,
     evidence_of,
     keep_marks,
 )
 from gapwatch.watching.detectors import RankDetector
 from gapwatch.watching.kinds.drift import DriftParams
-from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.series import SeenEpisode, time_words
 
 # They are judged after every twentieth episode of the deployment, never in between.
 JUDGED_EVERY = 20
 
 
-def feed_together(group: Sequence[Watched], episodes: Sequence[Seen], count: int) -> None:
+def feed_together(group: Sequence[DetectorRun], episodes: Sequence[SeenEpisode], count: int) -> None:
     """Series that share one promise wait for each other: whole blocks of the deployment's episodes at a time."""
     at = 0
     while at < len(episodes):
@@ -39,7 +39,7 @@ def feed_together(group: Sequence[Watched], episodes: Sequence[Seen], count: int
         at = end
 
 
-def _take_block(one: Watched, block: Sequence[Seen], index: int) -> None:
+def _take_block(one: DetectorRun, block: Sequence[SeenEpisode], index: int) -> None:
     """What waited and the rest of its block, at once."""
     detector, waiting, value_of = cast(RankDetector, one.detector), one.waiting, one.series.value
     values, sources = [value for value, _, _ in waiting], []
@@ -64,12 +64,12 @@ def _take_block(one: Watched, block: Sequence[Seen], index: int) -> None:
     if one.first is None:
         one.first = mark_of(first_number)
     for _ in detector.update_block(values):
-        one.found.append(Found(one.rule, one.series.series, "recovery", index, {}))
+        one.found.append(Finding(one.rule, one.series.series, "recovery", index, {}))
     keep_marks(one, mark_of)
     one.waiting = []
 
 
-def _judge_together(group: Sequence[Watched], index: int, episode: Seen) -> None:
+def _judge_together(group: Sequence[DetectorRun], index: int, episode: SeenEpisode) -> None:
     """e-BH over the evidence of the series, in units of the run length."""
     judged = [(one, cast(RankDetector, one.detector)) for one in group]
     judged = [(one, detector) for one, detector in judged if detector.has_learned]
@@ -82,8 +82,8 @@ def _judge_together(group: Sequence[Watched], index: int, episode: Seen) -> None
         crossing = detector.declare(0, arl * len(judged) / len(stand))
         evidence = evidence_of(one, crossing, episode, _marks_of(one))
         evidence["series_judged"] = len(judged)
-        one.found.append(Found(one.rule, one.series.series, "breach", index, evidence))
+        one.found.append(Finding(one.rule, one.series.series, "breach", index, evidence))
 
 
-def _marks_of(one: Watched) -> Callable[[int], list[str] | None]:
+def _marks_of(one: DetectorRun) -> Callable[[int], list[str] | None]:
     return lambda number: one.marks.get(str(number))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gapwatch.watching.changes import Affected, slice_words
+from gapwatch.watching.changes import AffectedRobots, slice_words
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.notify_policy import rank
 from gapwatch.watching.phrases import AlertReason, category_name, clock, series_phrase
@@ -16,7 +16,7 @@ SUMMARY_LENGTH = 1024
 
 
 @dataclass(frozen=True)
-class Facts:
+class IncidentFacts:
     """Everything known when a notification is written."""
 
     deployment: str
@@ -30,10 +30,10 @@ class Facts:
     category: Mapping[str, Any] | None = None
     slices: Sequence[Mapping[str, Any]] = ()
     changes: Sequence[Mapping[str, Any]] = ()
-    robots: Affected = field(default_factory=lambda: Affected((), ()))
+    robots: AffectedRobots = field(default_factory=lambda: AffectedRobots((), ()))
 
 
-def build(facts: Facts) -> dict[str, Any]:
+def build(facts: IncidentFacts) -> dict[str, Any]:
     """The content of a notification. Headline first: what fell, from what to what, since when."""
     reasons = sorted(facts.reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
     leading = reasons[0]

@@ -8,13 +8,21 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Protocol
 
-from gapwatch.watching.categories import ASKED_EVERY, Cost, judge_costs
+from gapwatch.watching.categories import ASKED_EVERY, CategoryCost, judge_costs
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds.category import CategoryParams
 from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import Seen
-from gapwatch.watching.silence import Arrival, Heard, hear, hearings_of, is_silent, silence_evidence, silent_at
+from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.silence import (
+    RobotArrival,
+    RobotPresence,
+    hear,
+    hearings_of,
+    is_silent,
+    silence_evidence,
+    silent_at,
+)
 
 MOST_EPISODES = 20_000
 MOST_ARRIVALS = 200_000
@@ -29,9 +37,9 @@ class Archive(Protocol):
 
     def deployments(self) -> list[tuple[int, dict[str, str | None]]]: ...
 
-    def episodes(self, deployment_id: int, since: datetime, most: int) -> Sequence[Seen]: ...
+    def episodes(self, deployment_id: int, since: datetime, most: int) -> Sequence[SeenEpisode]: ...
 
-    def arrivals(self, since: datetime, most: int) -> Sequence[Arrival]: ...
+    def arrivals(self, since: datetime, most: int) -> Sequence[RobotArrival]: ...
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]: ...
 
@@ -39,7 +47,7 @@ class Archive(Protocol):
 
     def category_costs(
         self, deployment_id: int, policy_id: int, since: datetime, until: datetime
-    ) -> Sequence[Cost]: ...
+    ) -> Sequence[CategoryCost]: ...
 
 
 def replay_all(archive: Archive, rule: Rule, days: int, now: datetime) -> dict[str, Any]:
@@ -101,7 +109,7 @@ def _of_deployment(
     if isinstance(rule.params, CategoryParams):
         crossings = watch([one for one in archive.drop_rules() if _fits(one, words)])
 
-        def costs(index: int, since: datetime, until: datetime) -> Sequence[Cost]:
+        def costs(index: int, since: datetime, until: datetime) -> Sequence[CategoryCost]:
             return archive.category_costs(deployment_id, episodes[index].policy_id, since, until)
 
         _ask_ledger(rule.params, crossings, episodes, costs, firings)
@@ -118,8 +126,8 @@ def _of_deployment(
 def _ask_ledger(
     params: CategoryParams,
     crossings: Sequence[Any],
-    episodes: Sequence[Seen],
-    costs: Callable[[int, datetime, datetime], Sequence[Cost]],
+    episodes: Sequence[SeenEpisode],
+    costs: Callable[[int, datetime, datetime], Sequence[CategoryCost]],
     firings: _Firings,
 ) -> None:
     """The ledger at every fiftieth episode while a drop was established, as it is asked live."""
@@ -174,7 +182,7 @@ def _silences(
     arrivals = archive.arrivals(since, MOST_ARRIVALS)
     firings = {number: _Firings() for number in places}
     for robot, hearings in sorted(hearings_of(arrivals).items()):
-        heard: Heard | None = None
+        heard: RobotPresence | None = None
         for at, deployment_id in [*hearings, (now, None)]:
             if heard is not None and heard.deployment_id in places and is_silent(heard, params, at):
                 mine, series = firings[heard.deployment_id], f"robot:{robot}"

@@ -63,7 +63,7 @@ class Routing(BaseModel):
 
 
 @dataclass(frozen=True)
-class Target:
+class ChannelTarget:
     """A channel as routing sees it."""
 
     id: int
@@ -71,7 +71,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedDelivery:
     """One delivery to be: to which channel, not before when, and why."""
 
     channel_id: int
@@ -80,14 +80,14 @@ class Planned:
 
 
 def plan(
-    targets: Sequence[Target],
+    targets: Sequence[ChannelTarget],
     *,
     severity: str,
     words: Mapping[str, str | None],
     only: Sequence[int],
     now: datetime,
     reason: str = "change",
-) -> list[Planned]:
+) -> list[PlannedDelivery]:
     """Plan the deliveries of a notification. `only` are the channels that rules name; none means all that fit.
 
     A channel that a rule names gets its alerts whatever their severity: naming it is the choice.
@@ -106,5 +106,5 @@ def plan(
             due_at, why = now + timedelta(minutes=routing.escalate_after_minutes), "escalation"
         if routing.quiet_hours is not None and severity != "critical":
             due_at = routing.quiet_hours.over_at(due_at) or due_at
-        planned.append(Planned(target.id, due_at, why))
+        planned.append(PlannedDelivery(target.id, due_at, why))
     return planned

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.phrases import AlertReason, series_phrase
 from gapwatch.watching.rules import Rule, RuleParams, Severity
-from gapwatch.watching.series import Seen, value_of
+from gapwatch.watching.series import SeenEpisode, value_of
 
 THIN_GAP = "\u202f"
 
@@ -19,8 +19,8 @@ class RuleSeries:
     """One series under one rule. `left` says of an episode that what is judged is over with it."""
 
     series: str
-    value: Callable[[Seen], float | None]
-    left: Callable[[Seen], bool] | None = None
+    value: Callable[[SeenEpisode], float | None]
+    left: Callable[[SeenEpisode], bool] | None = None
     limit: float | None = None
 
 
@@ -46,7 +46,7 @@ class SeriesOf(Protocol):
     """The series a rule watches, given a batch and the stored detectors by rule and series."""
 
     def __call__(
-        self, rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]
+        self, rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
     ) -> list[RuleSeries]: ...
 
 

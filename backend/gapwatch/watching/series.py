@@ -13,7 +13,7 @@ RATE_SERIES = ("success", *COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenEpisode:
     """One real episode, as far as detectors look at it."""
 
     id: str
@@ -33,7 +33,7 @@ class Seen:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
-def value_of(series: str, episode: Seen) -> float | None:
+def value_of(series: str, episode: SeenEpisode) -> float | None:
     """The number an episode has in a series, if it has one. Aborted and abandoned ones are in no success rate."""
     if series == "success":
         return OUTCOME_VALUES.get(episode.outcome)
@@ -53,7 +53,7 @@ def time_words(at: datetime) -> str:
     return at.isoformat().replace("+00:00", "Z")
 
 
-def names_in(kind: str, episodes: Iterable[Seen]) -> list[str]:
+def names_in(kind: str, episodes: Iterable[SeenEpisode]) -> list[str]:
     """The series of every signal, or of every metric, that these episodes have."""
     found: set[str] = set()
     for episode in episodes:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gapwatch.statistics.change.drift_by_sessions import SessionPart
-from gapwatch.watching.series import Seen, time_words
+from gapwatch.watching.series import SeenEpisode, time_words
 
 OVER_AFTER_S = 2 * 3600.0
 MOST_OPEN = 20
@@ -33,7 +33,7 @@ class OpenSession:
 
 
 @dataclass(frozen=True)
-class Fed:
+class DetectorInput:
     """What a detector is given: an episode's value, or a part of a session. `first` names its first episode."""
 
     given: float | SessionPart
@@ -57,11 +57,11 @@ class Sessions:
     def is_empty(self) -> bool:
         return not self._open
 
-    def begins(self, episode: Seen) -> bool:
+    def begins(self, episode: SeenEpisode) -> bool:
         """Whether this is the first episode of a session."""
         return episode.session is not None and episode.session not in self._open
 
-    def end_before(self, episode: Seen) -> list[Fed]:
+    def end_before(self, episode: SeenEpisode) -> list[DetectorInput]:
         """The sessions that are over when this episode comes.
 
         One is over when its robot begins another one, when an episode begins two hours after its last one, or when
@@ -78,34 +78,34 @@ class Sessions:
             complete += self._end(next(iter(self._open.values())))
         return complete
 
-    def take(self, episode: Seen, value: float, part_size: int) -> list[Fed]:
+    def take(self, episode: SeenEpisode, value: float, part_size: int) -> list[DetectorInput]:
         """What is complete with this episode. `part_size` is for a session that begins with it."""
         mark, at_s = [time_words(episode.started_at), episode.id], episode.started_at.timestamp()
         if episode.session is None:
-            return [Fed(value, mark)]
+            return [DetectorInput(value, mark)]
         one = self._open.setdefault(episode.session, OpenSession(episode.session, None, at_s, part_size, mark))
         one.robot, one.last_s = episode.robot, max(one.last_s, at_s)
         one.n, one.total = one.n + 1, one.total + value
         if not one.part_size:
-            return [Fed(value, mark)]
+            return [DetectorInput(value, mark)]
         if not one.part_n:
             one.first = mark
         one.part_n, one.part_total = one.part_n + 1, one.part_total + value
         if one.part_n < one.part_size:
             return []
-        full = Fed(SessionPart(one.part_total / one.part_n, one.part_n), one.first)
+        full = DetectorInput(SessionPart(one.part_total / one.part_n, one.part_n), one.first)
         one.part_n, one.part_total = 0, 0.0
         return [full]
 
-    def end_all(self) -> list[Fed]:
+    def end_all(self) -> list[DetectorInput]:
         return [fed for one in list(self._open.values()) for fed in self._end(one)]
 
-    def _end(self, one: OpenSession) -> list[Fed]:
+    def _end(self, one: OpenSession) -> list[DetectorInput]:
         del self._open[one.session]
         ended = (one.total, one.n)
         if not one.part_size:
-            return [Fed(SessionPart(0.0, 0, is_judged=False, ended=ended, counted=True), one.first)]
+            return [DetectorInput(SessionPart(0.0, 0, is_judged=False, ended=ended, counted=True), one.first)]
         # What is left after the last full part says too little by itself if it is short.
         is_judged = one.part_n == one.n or 2 * one.part_n >= one.part_size
         mean = one.part_total / one.part_n if one.part_n else 0.0
-        return [Fed(SessionPart(mean, one.part_n, is_judged and one.part_n > 0, ended), one.first)]
+        return [DetectorInput(SessionPart(mean, one.part_n, is_judged and one.part_n > 0, ended), one.first)]

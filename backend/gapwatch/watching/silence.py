@@ -17,7 +17,7 @@ NO_ROBOT = "@deployment:"
 
 
 @dataclass(frozen=True)
-class Heard:
+class RobotPresence:
     """A robot that was sending."""
 
     robot: str
@@ -29,7 +29,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class Arrival:
+class RobotArrival:
     """When one episode of a robot began and when it came."""
 
     robot: str | None
@@ -46,7 +46,7 @@ class Arrival:
         return self.robot or f"{NO_ROBOT}{self.deployment_id}"
 
 
-def hear(before: Heard | None, robot: str, deployment_id: int, times: Sequence[datetime]) -> Heard:
+def hear(before: RobotPresence | None, robot: str, deployment_id: int, times: Sequence[datetime]) -> RobotPresence:
     """What is known of a robot after it was heard at these times."""
     points = ([before.heard_at] if before else []) + sorted(times)
     gaps = [(b - a).total_seconds() for a, b in pairwise(points)]
@@ -55,10 +55,10 @@ def hear(before: Heard | None, robot: str, deployment_id: int, times: Sequence[d
         gaps = gaps[1:]
     longest_gap_s = max([before.longest_gap_s if before else 0.0, *gaps])
     episodes = (before.live_episodes if before else 0) + len(times)
-    return Heard(robot, deployment_id, points[-1], episodes, longest_gap_s)
+    return RobotPresence(robot, deployment_id, points[-1], episodes, longest_gap_s)
 
 
-def silent_at(heard: Heard, params: NoDataParams) -> datetime | None:
+def silent_at(heard: RobotPresence, params: NoDataParams) -> datetime | None:
     """When a robot that stays quiet is silent; never while too little was heard of it."""
     if heard.live_episodes < params.min_episodes:
         return None
@@ -66,12 +66,12 @@ def silent_at(heard: Heard, params: NoDataParams) -> datetime | None:
     return heard.heard_at + timedelta(seconds=allowed_s)
 
 
-def is_silent(heard: Heard, params: NoDataParams, now: datetime) -> bool:
+def is_silent(heard: RobotPresence, params: NoDataParams, now: datetime) -> bool:
     at = silent_at(heard, params)
     return at is not None and now > at
 
 
-def silence_evidence(heard: Heard) -> dict[str, Any]:
+def silence_evidence(heard: RobotPresence) -> dict[str, Any]:
     return {
         "robot": "no robot" if heard.robot.startswith(NO_ROBOT) else heard.robot,
         "heard_at": heard.heard_at.isoformat().replace("+00:00", "Z"),
@@ -80,13 +80,13 @@ def silence_evidence(heard: Heard) -> dict[str, Any]:
     }
 
 
-def hearings_of(arrivals: Sequence[Arrival]) -> dict[str, list[tuple[datetime, int]]]:
+def hearings_of(arrivals: Sequence[RobotArrival]) -> dict[str, list[tuple[datetime, int]]]:
     """When each robot was heard, and by which deployment, in order.
 
     By the arrival of its live episodes, as the clock hears it. A robot all of whose episodes came as history never
     was on line; it is taken to have been heard when each of them began.
     """
-    by_robot: dict[str, list[Arrival]] = {}
+    by_robot: dict[str, list[RobotArrival]] = {}
     for arrival in arrivals:
         by_robot.setdefault(arrival.sender, []).append(arrival)
     found = {}

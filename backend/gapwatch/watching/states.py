@@ -26,62 +26,62 @@ INPUTS: tuple[Input, ...] = (
 BEFORE: Literal["before"] = "before"
 
 
-class Move(NamedTuple):
+class Transition(NamedTuple):
     to: State | Literal["before"]
     notify: NotificationAction | None = None
 
 
 # A breach that has to last is first a suspect; the same breach is sent again once it has lasted.
-MOVES: dict[tuple[State, Input], Move] = {
-    ("ok", "suspect"): Move("pending"),
-    ("ok", "breach"): Move("firing", "trigger"),
-    ("ok", "recovery"): Move("ok"),
-    ("ok", "data_stopped"): Move("ok"),
-    ("ok", "data_again"): Move("ok"),
-    ("ok", "acknowledge"): Move("ok"),
-    ("ok", "resolve"): Move("ok"),
-    ("pending", "suspect"): Move("pending"),
-    ("pending", "breach"): Move("firing", "trigger"),
+MOVES: dict[tuple[State, Input], Transition] = {
+    ("ok", "suspect"): Transition("pending"),
+    ("ok", "breach"): Transition("firing", "trigger"),
+    ("ok", "recovery"): Transition("ok"),
+    ("ok", "data_stopped"): Transition("ok"),
+    ("ok", "data_again"): Transition("ok"),
+    ("ok", "acknowledge"): Transition("ok"),
+    ("ok", "resolve"): Transition("ok"),
+    ("pending", "suspect"): Transition("pending"),
+    ("pending", "breach"): Transition("firing", "trigger"),
     # Nobody was told of it, so nobody is told that it is over.
-    ("pending", "recovery"): Move("resolved"),
-    ("pending", "data_stopped"): Move("pending"),
-    ("pending", "data_again"): Move("pending"),
-    ("pending", "acknowledge"): Move("pending"),
-    ("pending", "resolve"): Move("resolved"),
-    ("firing", "suspect"): Move("firing"),
-    ("firing", "breach"): Move("firing"),
-    ("firing", "recovery"): Move("resolved", "resolve"),
-    ("firing", "data_stopped"): Move("no_data"),
-    ("firing", "data_again"): Move("firing"),
-    ("firing", "acknowledge"): Move("acknowledged", "acknowledge"),
-    ("firing", "resolve"): Move("resolved", "resolve"),
-    ("acknowledged", "suspect"): Move("acknowledged"),
-    ("acknowledged", "breach"): Move("acknowledged"),
-    ("acknowledged", "recovery"): Move("resolved", "resolve"),
-    ("acknowledged", "data_stopped"): Move("no_data"),
-    ("acknowledged", "data_again"): Move("acknowledged"),
-    ("acknowledged", "acknowledge"): Move("acknowledged"),
-    ("acknowledged", "resolve"): Move("resolved", "resolve"),
-    ("no_data", "suspect"): Move("no_data"),
-    ("no_data", "breach"): Move(BEFORE),
-    ("no_data", "recovery"): Move("resolved", "resolve"),
-    ("no_data", "data_stopped"): Move("no_data"),
-    ("no_data", "data_again"): Move(BEFORE),
+    ("pending", "recovery"): Transition("resolved"),
+    ("pending", "data_stopped"): Transition("pending"),
+    ("pending", "data_again"): Transition("pending"),
+    ("pending", "acknowledge"): Transition("pending"),
+    ("pending", "resolve"): Transition("resolved"),
+    ("firing", "suspect"): Transition("firing"),
+    ("firing", "breach"): Transition("firing"),
+    ("firing", "recovery"): Transition("resolved", "resolve"),
+    ("firing", "data_stopped"): Transition("no_data"),
+    ("firing", "data_again"): Transition("firing"),
+    ("firing", "acknowledge"): Transition("acknowledged", "acknowledge"),
+    ("firing", "resolve"): Transition("resolved", "resolve"),
+    ("acknowledged", "suspect"): Transition("acknowledged"),
+    ("acknowledged", "breach"): Transition("acknowledged"),
+    ("acknowledged", "recovery"): Transition("resolved", "resolve"),
+    ("acknowledged", "data_stopped"): Transition("no_data"),
+    ("acknowledged", "data_again"): Transition("acknowledged"),
+    ("acknowledged", "acknowledge"): Transition("acknowledged"),
+    ("acknowledged", "resolve"): Transition("resolved", "resolve"),
+    ("no_data", "suspect"): Transition("no_data"),
+    ("no_data", "breach"): Transition(BEFORE),
+    ("no_data", "recovery"): Transition("resolved", "resolve"),
+    ("no_data", "data_stopped"): Transition("no_data"),
+    ("no_data", "data_again"): Transition(BEFORE),
     # It stays without data; what changes is where it returns to.
-    ("no_data", "acknowledge"): Move("no_data", "acknowledge"),
-    ("no_data", "resolve"): Move("resolved", "resolve"),
+    ("no_data", "acknowledge"): Transition("no_data", "acknowledge"),
+    ("no_data", "resolve"): Transition("resolved", "resolve"),
     # A new alert begins; the old one keeps its history.
-    ("resolved", "suspect"): Move("pending"),
-    ("resolved", "breach"): Move("firing", "trigger"),
-    ("resolved", "recovery"): Move("resolved"),
-    ("resolved", "data_stopped"): Move("resolved"),
-    ("resolved", "data_again"): Move("resolved"),
-    ("resolved", "acknowledge"): Move("resolved"),
-    ("resolved", "resolve"): Move("resolved"),
+    ("resolved", "suspect"): Transition("pending"),
+    ("resolved", "breach"): Transition("firing", "trigger"),
+    ("resolved", "recovery"): Transition("resolved"),
+    ("resolved", "data_stopped"): Transition("resolved"),
+    ("resolved", "data_again"): Transition("resolved"),
+    ("resolved", "acknowledge"): Transition("resolved"),
+    ("resolved", "resolve"): Transition("resolved"),
 }
 
 
-class Moved(NamedTuple):
+class StateChange(NamedTuple):
     """Where an alert stands after an input, where it will return to from `no_data`, and what people are told."""
 
     state: State
@@ -89,13 +89,13 @@ class Moved(NamedTuple):
     notify: NotificationAction | None
 
 
-def move(state: State, given: Input, before: State | None = None) -> Moved:
+def move(state: State, given: Input, before: State | None = None) -> StateChange:
     to, notify = MOVES[state, given]
     if to == BEFORE:
-        return Moved(before or "firing", None, notify)
+        return StateChange(before or "firing", None, notify)
     if to == "no_data":
         if given == "acknowledge":
             # Acknowledged once is enough.
-            return Moved("no_data", "acknowledged", None if before == "acknowledged" else notify)
-        return Moved("no_data", before if state == "no_data" else state, notify)
-    return Moved(to, None, notify)
+            return StateChange("no_data", "acknowledged", None if before == "acknowledged" else notify)
+        return StateChange("no_data", before if state == "no_data" else state, notify)
+    return StateChange(to, None, notify)

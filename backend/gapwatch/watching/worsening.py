@@ -12,12 +12,12 @@ FEWEST = 20
 
 
 @dataclass(frozen=True)
-class Standing:
+class AlertStanding:
     facts: dict[str, Any]
     is_worse: bool
 
 
-def standing_now(state: Mapping[str, Any], evidence: Mapping[str, Any]) -> Standing | None:
+def standing_now(state: Mapping[str, Any], evidence: Mapping[str, Any]) -> AlertStanding | None:
     """From what a detector has stored; None where it keeps nothing to say."""
     detector = state.get("detector") or {}
     climb = detector.get("climb")
@@ -29,7 +29,7 @@ def standing_now(state: Mapping[str, Any], evidence: Mapping[str, Any]) -> Stand
         upside_down = reference is not None and then is not None and then > reference
         value = 1 - rate if upside_down else rate
         worse_by = 0.0 if then is None else (value - then if upside_down else then - value)
-        return Standing({"n": climb["n"], "value": value}, climb["n"] >= FEWEST and worse_by >= WORSE_BY)
+        return AlertStanding({"n": climb["n"], "value": value}, climb["n"] >= FEWEST and worse_by >= WORSE_BY)
     if "seen" in detector and detector.get("alarmed"):
-        return Standing({"seen": detector["seen"]}, detector["seen"] > 1)
+        return AlertStanding({"seen": detector["seen"]}, detector["seen"] > 1)
     return None

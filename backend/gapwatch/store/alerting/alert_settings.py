@@ -15,7 +15,7 @@ from gapwatch.store.alerting.outbox import REACHABLE
 from gapwatch.store.core.audit import audit
 from gapwatch.watching.kinds import RULE_KINDS, read_params, rules_in_force
 from gapwatch.watching.matchers import Match
-from gapwatch.watching.routing import Routing, Target
+from gapwatch.watching.routing import ChannelTarget, Routing
 from gapwatch.watching.rules import Rule
 
 
@@ -122,7 +122,7 @@ def channels(connection: Connection, project_id: int, channel_id: int | None = N
     ]
 
 
-def targets(connection: Connection, project_id: int) -> list[Target]:
+def targets(connection: Connection, project_id: int) -> list[ChannelTarget]:
     """The channels that are in use and have somebody to tell."""
     rows = connection.execute(
         text(f"""
@@ -131,7 +131,7 @@ def targets(connection: Connection, project_id: int) -> list[Target]:
         """),  # noqa: S608
         {"p": project_id},
     )
-    return [Target(row.id, Routing.model_validate(row.routing)) for row in rows]
+    return [ChannelTarget(row.id, Routing.model_validate(row.routing)) for row in rows]
 
 
 def channel_named(connection: Connection, project_id: int, name: str) -> int | None:

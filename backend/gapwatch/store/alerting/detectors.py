@@ -9,27 +9,27 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, text
 
 from gapwatch.watching import silence
-from gapwatch.watching.detector_run import Stored
-from gapwatch.watching.series import Seen
-from gapwatch.watching.silence import Arrival, Heard
+from gapwatch.watching.detector_run import StoredDetector
+from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.silence import RobotArrival, RobotPresence
 
 _PRESENCE = """
 SELECT robot, deployment_id, heard_at, live_episodes, longest_gap_s, silent FROM presence WHERE project_id = :p
 """
 
 
-def load(connection: Connection, project_id: int, deployment_id: int) -> dict[tuple[str, str], Stored]:
+def load(connection: Connection, project_id: int, deployment_id: int) -> dict[tuple[str, str], StoredDetector]:
     rows = connection.execute(
         text("""
         SELECT rule, series, params, state, restart FROM detectors WHERE project_id = :p AND deployment_id = :d
         """),
         {"p": project_id, "d": deployment_id},
     )
-    return {(row.rule, row.series): Stored(row.params, row.state, row.restart) for row in rows}
+    return {(row.rule, row.series): StoredDetector(row.params, row.state, row.restart) for row in rows}
 
 
 def save(
-    connection: Connection, project_id: int, deployment_id: int, states: Mapping[tuple[str, str], Stored]
+    connection: Connection, project_id: int, deployment_id: int, states: Mapping[tuple[str, str], StoredDetector]
 ) -> None:
     if not states:
         return
@@ -72,11 +72,13 @@ def drop(connection: Connection, project_id: int, rule: str) -> None:
     )
 
 
-def hear(connection: Connection, project_id: int, deployment_id: int, episodes: Sequence[Seen]) -> list[str]:
+def hear(
+    connection: Connection, project_id: int, deployment_id: int, episodes: Sequence[SeenEpisode]
+) -> list[str]:
     """Note the robots behind these episodes; returns those that had been silent."""
     arrivals: dict[str, list[datetime]] = {}
     for episode in episodes:
-        arrival = Arrival(episode.robot, deployment_id, episode.started_at, episode.received_at)
+        arrival = RobotArrival(episode.robot, deployment_id, episode.started_at, episode.received_at)
         if arrival.is_live:
             arrivals.setdefault(arrival.sender, []).append(arrival.received_at)
     if not arrivals:
@@ -84,7 +86,7 @@ def hear(connection: Connection, project_id: int, deployment_id: int, episodes: 
     rows = connection.execute(
         text(f"{_PRESENCE} AND robot = ANY(:robots)"), {"p": project_id, "robots": sorted(arrivals)}
     )
-    known = {row.robot: Heard(*row) for row in rows}
+    known = {row.robot: RobotPresence(*row) for row in rows}
     heard = [
         silence.hear(known.get(robot), robot, deployment_id, times) for robot, times in sorted(arrivals.items())
     ]
@@ -111,13 +113,13 @@ def hear(connection: Connection, project_id: int, deployment_id: int, episodes: 
     return sorted(robot for robot, before in known.items() if before.silent)
 
 
-def quiet_robots(connection: Connection, project_id: int, quiet_for: timedelta) -> list[Heard]:
+def quiet_robots(connection: Connection, project_id: int, quiet_for: timedelta) -> list[RobotPresence]:
     """Robots not heard of for at least so long and not yet called silent."""
     rows = connection.execute(
         text(f"{_PRESENCE} AND NOT silent AND heard_at < now() - CAST(:quiet AS interval)"),
         {"p": project_id, "quiet": quiet_for},
     )
-    return [Heard(*row) for row in rows]
+    return [RobotPresence(*row) for row in rows]
 
 
 def projects_with_robots(connection: Connection) -> list[int]:

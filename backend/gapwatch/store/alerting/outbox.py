@@ -15,7 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, text
 
 from gapwatch.channels.message import Attempt
-from gapwatch.watching.routing import Planned
+from gapwatch.watching.routing import PlannedDelivery
 
 GIVE_UP_AFTER = timedelta(hours=24)
 # Whether the channel `c` has anybody to tell: mail needs an address that has confirmed.
@@ -28,7 +28,7 @@ Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm"]
 
 
 @dataclass(frozen=True)
-class Delivery:
+class ClaimedDelivery:
     """One message to one channel, with all that sending it needs."""
 
     project_id: int
@@ -52,7 +52,7 @@ def enqueue_notification(
     connection: Connection,
     project_id: int,
     incident_id: int,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedDelivery],
     content: Mapping[str, Any],
 ) -> int:
     """Tell these channels of an incident; how many there are."""
@@ -143,7 +143,7 @@ FROM deliveries WHERE project_id = :p AND incident_id = :i AND channel_id = :c A
 """
 
 
-def claim(connection: Connection) -> Delivery | None:
+def claim(connection: Connection) -> ClaimedDelivery | None:
     """The next delivery that may go out, locked. None if there is none, or another sender has its forerunner.
 
     A resolve makes what is still due before it needless: a trigger after its resolve would open an incident that
@@ -152,7 +152,7 @@ def claim(connection: Connection) -> Delivery | None:
     row = connection.execute(_CLAIM).first()
     if row is None:
         return None
-    delivery = Delivery(*row)
+    delivery = ClaimedDelivery(*row)
     if delivery.incident_id is None:
         return delivery
     place = {"p": delivery.project_id, "i": delivery.incident_id, "c": delivery.channel_id, "id": delivery.id}
@@ -190,12 +190,12 @@ def _was_told(connection: Connection, place: Mapping[str, Any]) -> bool:
     return bool(connection.execute(_WAS_TOLD, place).scalar_one())
 
 
-def _never_due(trigger: Any, resolve: Delivery) -> bool:
+def _never_due(trigger: Any, resolve: ClaimedDelivery) -> bool:
     """Held back until after the end, or opened and ended by one step of the watch."""
     return bool(trigger.due_at > resolve.created_at or trigger.created_at == resolve.created_at)
 
 
-def _wait_a_moment(connection: Connection, delivery: Delivery) -> None:
+def _wait_a_moment(connection: Connection, delivery: ClaimedDelivery) -> None:
     connection.execute(
         text("UPDATE deliveries SET due_at = now() + interval '1 second' WHERE project_id = :p AND id = :id"),
         {"p": delivery.project_id, "id": delivery.id},
@@ -210,7 +210,7 @@ def _supersede(connection: Connection, project_id: int, ids: list[int]) -> None:
 
 
 def record_attempt(
-    connection: Connection, delivery: Delivery, attempt: Attempt, retry_in: timedelta | None
+    connection: Connection, delivery: ClaimedDelivery, attempt: Attempt, retry_in: timedelta | None
 ) -> None:
     """Write down what came of it. Without `retry_in` a delivery that was not sent is given up, for people to
     see.
@@ -243,7 +243,7 @@ def record_attempt(
         _tell_another_channel(connection, delivery)
 
 
-def _tell_another_channel(connection: Connection, delivery: Delivery) -> None:
+def _tell_another_channel(connection: Connection, delivery: ClaimedDelivery) -> None:
     """Tell the channel's fallback what could not be delivered, or another channel that has not got it."""
     place = {"p": delivery.project_id, "i": delivery.incident_id, "c": delivery.channel_id}
     other = connection.execute(
@@ -274,7 +274,7 @@ def is_due(connection: Connection) -> bool:
 
 
 @dataclass(frozen=True)
-class Outbox:
+class OutboxBacklog:
     """`oldest_s`: since when something that could go out has not; `retrying` and `dead` of the last day."""
 
     oldest_s: float
@@ -282,7 +282,7 @@ class Outbox:
     dead: int
 
 
-def outbox_state(connection: Connection) -> Outbox:
+def outbox_state(connection: Connection) -> OutboxBacklog:
     row = connection.execute(
         text("""
         SELECT coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'due' AND attempts = 0)), 0),
@@ -291,7 +291,7 @@ def outbox_state(connection: Connection) -> Outbox:
         FROM deliveries WHERE state = 'due' OR (state = 'dead' AND created_at > now() - interval '1 day')
         """)
     ).one()
-    return Outbox(max(0.0, float(row[0])), int(row[1]), int(row[2]))
+    return OutboxBacklog(max(0.0, float(row[0])), int(row[1]), int(row[2]))
 
 
 def repeats_due(connection: Connection) -> int:

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
 
-from gapwatch.watching.series import Seen
-from gapwatch.watching.silence import Arrival
+from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.silence import RobotArrival
 
 # Rows of one transaction.
 ROWS_AT_MOST = 500
@@ -58,7 +58,7 @@ class DueRow:
 
 
 @dataclass
-class Progress:
+class WatchProgress:
     """How far the watch of a deployment has come."""
 
     episodes: int = 0
@@ -108,7 +108,7 @@ def finish_rows(connection: Connection, project_id: int, rows: list[DueRow]) -> 
     )
 
 
-def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[int, list[Seen]]:
+def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[int, list[SeenEpisode]]:
     """The real episodes of these rows by deployment, in the order of arrival; within a batch by their own time.
 
     An episode is news only in the batch that brought it: a later fold of the same episodes, after a migration
@@ -119,7 +119,7 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
         text(f"{_EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
         {"p": project_id, "ids": list(accepted)},
     )
-    by_deployment: dict[int, list[Seen]] = {}
+    by_deployment: dict[int, list[SeenEpisode]] = {}
     for row in found.mappings():
         if row["received_at"] == accepted[row["id"]] or row["revision"] > 1:
             by_deployment.setdefault(row["deployment_id"], []).append(_seen(row))
@@ -128,17 +128,17 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
 
 def episodes_since(
     connection: Connection, project_id: int, deployment_id: int, since: datetime, most: int
-) -> list[Seen]:
+) -> list[SeenEpisode]:
     """The last episodes of a deployment from a time on, as the watch takes them: in order, none late."""
     newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
     found = connection.execute(
         text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
     ).mappings()
     in_order = sorted((_seen(row) for row in found), key=lambda e: (e.received_at, e.started_at, e.id))
-    return split_late(in_order, Progress())[0]
+    return split_late(in_order, WatchProgress())[0]
 
 
-def arrivals_since(connection: Connection, project_id: int, since: datetime, most: int) -> list[Arrival]:
+def arrivals_since(connection: Connection, project_id: int, since: datetime, most: int) -> list[RobotArrival]:
     """When the last real episodes of a project began and came, of every deployment and robot."""
     rows = connection.execute(
         text("""
@@ -149,7 +149,7 @@ def arrivals_since(connection: Connection, project_id: int, since: datetime, mos
         """),
         {"p": project_id, "since": since, "most": most},
     )
-    return [Arrival(*row) for row in rows]
+    return [RobotArrival(*row) for row in rows]
 
 
 def sim_counts(connection: Connection, project_id: int, deployment_id: int, policy_id: int) -> tuple[int, int]:
@@ -172,7 +172,7 @@ def sim_counts(connection: Connection, project_id: int, deployment_id: int, poli
     return (0, 0) if row is None else (int(row.successes), int(row.n))
 
 
-def progress(connection: Connection, project_id: int, deployment_id: int) -> Progress:
+def progress(connection: Connection, project_id: int, deployment_id: int) -> WatchProgress:
     row = connection.execute(
         text("""
         SELECT episodes, late, newest_started_at, newest_received_at, silent FROM watches
@@ -180,10 +180,10 @@ def progress(connection: Connection, project_id: int, deployment_id: int) -> Pro
         """),
         {"p": project_id, "d": deployment_id},
     ).first()
-    return Progress() if row is None else Progress(*row)
+    return WatchProgress() if row is None else WatchProgress(*row)
 
 
-def save_progress(connection: Connection, project_id: int, deployment_id: int, now: Progress) -> None:
+def save_progress(connection: Connection, project_id: int, deployment_id: int, now: WatchProgress) -> None:
     connection.execute(
         text(""" INSERT INTO watches (project_id, deployment_id, episodes, late, newest_started_at,
         newest_received_at, silent) VALUES (:p, :d, :episodes, :late, :started, :received, :silent) ON CONFLICT
@@ -208,12 +208,12 @@ def oldest_due_s(connection: Connection) -> float:
     return float(connection.execute(statement).scalar() or 0)
 
 
-def split_late(episodes: list[Seen], now: Progress) -> tuple[list[Seen], int]:
+def split_late(episodes: list[SeenEpisode], now: WatchProgress) -> tuple[list[SeenEpisode], int]:
     """Those in time, and how many were so far behind newer ones that they say nothing of today.
 
     `now` is brought forward to the newest that was seen.
     """
-    in_time: list[Seen] = []
+    in_time: list[SeenEpisode] = []
     for episode in episodes:
         newest = now.newest_started_at
         if newest is not None and episode.started_at < newest - LATE_AFTER:
@@ -224,14 +224,16 @@ def split_late(episodes: list[Seen], now: Progress) -> tuple[list[Seen], int]:
     return in_time, len(episodes) - len(in_time)
 
 
-def _seen(row: object) -> Seen:
+def _seen(row: object) -> SeenEpisode:
     def named(names: str, values: str) -> dict[str, float]:
         return dict(zip(row[names] or (), row[values] or (), strict=True))  # type: ignore[index]
 
     plain = ("id", "started_at", "received_at", "outcome", "policy_id", "stage", "robot", "session", "reward")
     counts = ("duration_s", "violations", "interventions", "overrides")
     fields = {name: row[name] for name in (*plain, *counts)}  # type: ignore[index]
-    return Seen(**fields, signals=named("signal_names", "signals"), metrics=named("metric_names", "metrics"))
+    return SeenEpisode(
+        **fields, signals=named("signal_names", "signals"), metrics=named("metric_names", "metrics")
+    )
 
 
 def now(connection: Connection) -> datetime:

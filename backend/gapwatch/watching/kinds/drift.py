@@ -13,7 +13,7 @@ from gapwatch.statistics.change.drift_shape import ShapeWatch
 from gapwatch.watching.detectors import CusumDetector, Detector, LevelDetector, RankDetector
 from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise, rule_series
 from gapwatch.watching.rules import Rule, RuleParams, RunLength, SeriesName
-from gapwatch.watching.series import RATE_SERIES, Seen, names_in
+from gapwatch.watching.series import RATE_SERIES, SeenEpisode, names_in
 
 # Stand for every signal, or every metric, of a deployment.
 ALL_OF_A_KIND = {"signals", "metrics"}
@@ -46,7 +46,9 @@ class DriftParams(RuleParams):
         return self
 
 
-def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]) -> list[RuleSeries]:
+def _series(
+    rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
+) -> list[RuleSeries]:
     params = cast(DriftParams, rule.params)
     if params.series not in ALL_OF_A_KIND:
         return [rule_series(params.series)]

@@ -19,7 +19,7 @@ from gapwatch.watching.rule_kind import (
     rule_series,
 )
 from gapwatch.watching.rules import Rule, RuleParams, RunLength
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import SeenEpisode
 
 
 class DropParams(RuleParams):
@@ -34,7 +34,7 @@ class DropParams(RuleParams):
 
 def _series(
     rule: Rule,
-    episodes: Sequence[Seen],
+    episodes: Sequence[SeenEpisode],
     stored: Mapping[tuple[str, str], Any],
 ) -> list[RuleSeries]:
     return [rule_series("success")]

@@ -12,7 +12,7 @@ from gapwatch.watching.detectors import Detector, LevelDetector, SevereDetector
 from gapwatch.watching.phrases import AlertReason, series_phrase, since_words
 from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise, rule_series
 from gapwatch.watching.rules import Rule, RuleParams, RunLength
-from gapwatch.watching.series import Seen
+from gapwatch.watching.series import SeenEpisode
 
 SEVERE = " severe"
 
@@ -29,12 +29,14 @@ class SafetyParams(RuleParams):
     clear_episodes: Annotated[int, Field(ge=1, le=10_000)] = 50
 
 
-def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]) -> list[RuleSeries]:
+def _series(
+    rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
+) -> list[RuleSeries]:
     params = cast(SafetyParams, rule.params)
     watched = [rule_series(params.what)] if params.rate else []
     if params.severe is not None:
 
-        def count(episode: Seen) -> float | None:
+        def count(episode: SeenEpisode) -> float | None:
             value = getattr(episode, params.what)
             return None if value is None else float(value)
 

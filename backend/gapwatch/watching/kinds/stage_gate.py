@@ -12,7 +12,7 @@ from gapwatch.watching.detectors import Detector, LevelDetector
 from gapwatch.watching.phrases import AlertReason, series_phrase
 from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise
 from gapwatch.watching.rules import Fraction, Rule, RuleParams, RunLength, Stage
-from gapwatch.watching.series import Seen, value_of
+from gapwatch.watching.series import SeenEpisode, value_of
 
 
 class Gate(BaseModel):
@@ -30,7 +30,9 @@ class StageGateParams(RuleParams):
     clear_arl: RunLength = 500
 
 
-def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str], Any]) -> list[RuleSeries]:
+def _series(
+    rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
+) -> list[RuleSeries]:
     params = cast(StageGateParams, rule.params)
     return [
         _gate_series(stage, series, limit)
@@ -41,7 +43,7 @@ def _series(rule: Rule, episodes: Sequence[Seen], stored: Mapping[tuple[str, str
 
 
 def _gate_series(stage: str, series: str, limit: float) -> RuleSeries:
-    def value(episode: Seen) -> float | None:
+    def value(episode: SeenEpisode) -> float | None:
         return value_of(series, episode) if episode.stage == stage else None
 
     return RuleSeries(f"{series}@{stage}", value, lambda episode: episode.stage != stage, limit)
