@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from alerts.receivers import BadDay
 
-from gapwatch.alerts.outbox import pause_s
-from gapwatch.store.alerting import alert_actions, outbox
+from gapwatch.alerts import delivery_queue
+from gapwatch.incidents import alert_actions
+from gapwatch.store.alerting import outbox
 
 
 def due_now(stage):
@@ -77,16 +78,7 @@ def test_a_receiver_that_is_away_for_a_day_is_given_up_visibly_and_another_is_to
     stage.send()
     assert stage.deliveries() == [("trigger", "dead", "change"), ("trigger", "sent", "fallback")]
     with stage.database.transaction() as connection:
-        assert outbox.outbox_state(connection).dead == 1
-
-
-def test_pauses_grow_with_jitter_and_respect_the_other_side():
-    pauses = [pause_s(attempt, None) for attempt in range(1, 12)]
-    assert 3.7 < pauses[0] < 6.3
-    assert all(pause <= 750 for pause in pauses)
-    assert pauses[10] > 400
-    assert len({pause_s(3, None) for _ in range(20)}) > 10
-    assert pause_s(1, 300) == 300
+        assert outbox.outbox_backlog(connection).dead == 1
 
 
 def test_a_trigger_that_was_never_delivered_is_not_sent_after_its_resolve(stage):
@@ -133,7 +125,7 @@ def test_while_a_trigger_is_on_its_way_its_resolve_waits(stage):
     stage.recover()
     with stage.database.engine.begin() as slow, stage.database.engine.begin() as other:
         slow.exec_driver_sql("SELECT 1 FROM deliveries WHERE action = 'trigger' FOR UPDATE")
-        assert outbox.claim(other) is None
+        assert delivery_queue.claim(other) is None
 
 
 def test_acknowledge_and_resolve_come_in_order_after_the_trigger(stage):
@@ -232,9 +224,9 @@ def test_the_state_of_the_outbox_is_told(stage):
     stage.fall()
     stage.back_date("deliveries", "due_at", timedelta(minutes=5))
     with stage.database.transaction() as connection:
-        assert outbox.outbox_state(connection).oldest_s > 290
+        assert outbox.outbox_backlog(connection).oldest_s > 290
         assert outbox.is_due(connection)
     stage.send()
     with stage.database.transaction() as connection:
-        assert outbox.outbox_state(connection).oldest_s == 0
+        assert outbox.outbox_backlog(connection).oldest_s == 0
         assert not outbox.is_due(connection)

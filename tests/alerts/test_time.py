@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from alerts.stage import LINK
 
 from gapwatch.alerts import timed_rounds
-from gapwatch.store.alerting import alert_actions, alert_settings
+from gapwatch.incidents import alert_actions
+from gapwatch.store.alerting import alert_settings
 from gapwatch.watching.matchers import Match
 
 HOUR = timedelta(hours=1)

@@ -8,8 +8,9 @@ from alerts.stage import START
 from sqlalchemy import text
 
 from gapwatch.alerts.watch import watch_due_episodes
+from gapwatch.incidents import alert_actions
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.store.alerting import alert_actions, watch_queue
+from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Database
 
 

@@ -1,6 +1,8 @@
 from datetime import UTC, datetime, timedelta
 
-from gapwatch.watching.notify_policy import notification_for, worst
+import pytest
+
+from gapwatch.watching.notify_policy import is_over, notification_for, worst
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -35,3 +37,19 @@ def test_a_new_incident_soon_after_the_last_notification_waits_for_the_rest_of_t
 
 def test_the_worst_of_several():
     assert worst(["info", "critical", "warning"]) == "critical"
+
+
+@pytest.mark.parametrize(
+    ("open_severities", "told", "over"),
+    [
+        ([], None, True),
+        ([], "warning", True),
+        (["warning"], "warning", False),
+        (["info"], "warning", True),
+        (["info", "critical"], "warning", False),
+        (["info"], "info", False),
+        (["info"], None, False),
+    ],
+)
+def test_an_incident_is_over_when_nothing_is_left_that_people_were_told_of(open_severities, told, over):
+    assert is_over(open_severities, told) == over

@@ -9,6 +9,7 @@ from typing import Any
 from gapwatch.alerts.deployment_labels import DeploymentLabels
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.answers.ledger import CategoryPart
+from gapwatch.incidents import alert_moves
 from gapwatch.store.alerting import alert_transitions
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read.sides import Window
@@ -18,17 +19,17 @@ from gapwatch.watching.rules import Rule
 
 
 def leading_category(
-    connection: Connection, place: DeploymentLabels, since: datetime, now: datetime
+    connection: Connection, labels: DeploymentLabels, since: datetime, now: datetime
 ) -> dict[str, Any] | None:
-    found = [part for part in _costs_since(connection, place, since, now) if part.contribution > 0]
-    if not found:
+    costs = [part for part in _costs_since(connection, labels, since, now) if part.contribution > 0]
+    if not costs:
         return None
-    return cost_evidence(max(found, key=lambda part: part.contribution))
+    return cost_evidence(max(costs, key=lambda part: part.contribution))
 
 
 def judge_categories(
     connection: Connection,
-    place: DeploymentLabels,
+    labels: DeploymentLabels,
     rules: Sequence[Rule],
     before: int,
     after: int,
@@ -39,40 +40,38 @@ def judge_categories(
     The ledger's intervals hold for one look. That a drop exists is decided by a statistic that may be looked at
     for ever; the category only says where it lies.
     """
-    mine = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
-    open_ = alert_transitions.open_alerts(connection, place.project_id, place.deployment_id)
-    has_drop = any(one.kind == "drop" and one.state != "pending" for one in open_)
-    for rule, params in mine:
-        told = {one.series for one in open_ if one.rule == rule.name}
+    category_rules = [(rule, rule.params) for rule in rules if isinstance(rule.params, CategoryParams)]
+    open_alerts = alert_transitions.open_alerts(connection, labels.project_id, labels.deployment_id)
+    has_drop = any(alert.kind == "drop" and alert.state != "pending" for alert in open_alerts)
+    for rule, params in category_rules:
+        alarmed = {alert.series for alert in open_alerts if alert.rule == rule.name}
         # Without a drop there is nothing left to explain, and it need not be asked.
-        if (has_drop and not is_time_to_ask(before, after)) or not (has_drop or told):
+        if (has_drop and not is_time_to_ask(before, after)) or not (has_drop or alarmed):
             continue
         costs: list[CategoryPart] = []
         if has_drop and after >= params.min_episodes:
             # By the episodes' own clock: what is being told may have happened some time ago.
             since = newest - timedelta(days=params.window_days)
-            costs = _costs_since(connection, place, since, newest + timedelta(seconds=1))
-        verdict = judge_costs(params, costs, told)
+            costs = _costs_since(connection, labels, since, newest + timedelta(seconds=1))
+        verdict = judge_costs(params, costs, alarmed)
         for category, evidence in verdict.breaches.items():
-            _apply(connection, place, rule, category, "breach", evidence)
+            _apply(connection, labels, rule, category, "breach", evidence)
         for category in verdict.recoveries:
-            _apply(connection, place, rule, category, "recovery", {})
+            _apply(connection, labels, rule, category, "recovery", {})
 
 
 def _costs_since(
-    connection: Connection, place: DeploymentLabels, since: datetime, now: datetime
+    connection: Connection, labels: DeploymentLabels, since: datetime, now: datetime
 ) -> list[CategoryPart]:
-    return category_costs(connection, place.project_id, place.slug, Window(since, None), now)
+    return category_costs(connection, labels.project_id, labels.slug, Window(since, None), now)
 
 
 def _apply(
     connection: Connection,
-    place: DeploymentLabels,
+    labels: DeploymentLabels,
     rule: Rule,
     category: str,
     given: Any,
     evidence: dict[str, Any],
 ) -> None:
-    alert_transitions.apply_input(
-        connection, place.project_id, place.deployment_id, rule, category, given, evidence
-    )
+    alert_moves.apply_input(connection, labels.project_id, labels.deployment_id, rule, category, given, evidence)

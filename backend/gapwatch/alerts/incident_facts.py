@@ -10,8 +10,8 @@ from datetime import datetime
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.deployment_labels import DeploymentLabels
 from gapwatch.store.alerting import events, watch_queue
-from gapwatch.store.alerting.alert_transitions import OpenAlert
 from gapwatch.store.core.database import Connection
+from gapwatch.watching.alert_changes import OpenAlert
 from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
 from gapwatch.watching.notification import IncidentFacts
 from gapwatch.watching.phrases import AlertReason
@@ -21,50 +21,52 @@ OF_SUCCESS = ("success", "success@")
 
 
 def gather(
-    connection: Connection, place: DeploymentLabels, alerts: Sequence[OpenAlert], link: str, now: datetime
+    connection: Connection, labels: DeploymentLabels, alerts: Sequence[OpenAlert], link: str, now: datetime
 ) -> IncidentFacts:
     reasons = [
         AlertReason(
-            one.rule,
-            one.kind,
-            one.severity,
-            one.series,
-            one.evidence,
-            one.opened_at,
-            one.regressed,
-            one.escalating,
+            alert.rule,
+            alert.kind,
+            alert.severity,
+            alert.series,
+            alert.evidence,
+            alert.opened_at,
+            alert.regressed,
+            alert.escalating,
         )
-        for one in alerts
+        for alert in alerts
     ]
     since = min((at for at in map(_change_at, alerts) if at is not None), default=None)
     base = {
-        "deployment": place.slug,
-        "policy": place.policy,
-        "version": place.version,
-        "task": place.task,
-        "site": place.site,
-        "stage": place.stage,
+        "deployment": labels.slug,
+        "policy": labels.policy,
+        "version": labels.version,
+        "task": labels.task,
+        "site": labels.site,
+        "stage": labels.stage,
         "link": link,
         "reasons": reasons,
     }
     if since is None:
         return IncidentFacts(**base)  # type: ignore[arg-type]
-    of_place = (connection, place.project_id, place.deployment_id)
-    about_success = [one for one in alerts if one.series.startswith(OF_SUCCESS)]
+    of_deployment = (connection, labels.project_id, labels.deployment_id)
+    about_success = [alert for alert in alerts if alert.series.startswith(OF_SUCCESS)]
     robots = affected_robots([], 1.0)
     slices = []
     if about_success:
         reference = (about_success[0].evidence.get("reference") or {}).get("value") or 1.0
-        shares = [RobotShare(r.robot, r.successes, r.n) for r in watch_queue.robots_since(*of_place, since)]
+        shares = [RobotShare(r.robot, r.successes, r.n) for r in watch_queue.robots_since(*of_deployment, since)]
         robots = affected_robots(shares, reference)
-        levels = watch_queue.levels_since(*of_place, since)
-        slices = worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels])
-    near = events.events_near(*of_place, since)
+        levels = watch_queue.levels_since(*of_deployment, since)
+        slices = worst_slices(
+            [LevelShare(level.condition, level.level, level.successes, level.n) for level in levels]
+        )
+    near = events.events_near(*of_deployment, since)
     return IncidentFacts(
         **base,  # type: ignore[arg-type]
-        category=leading_category(connection, place, since, now) if about_success else None,
+        category=leading_category(connection, labels, since, now) if about_success else None,
         slices=slices,
-        changes=rank_events(near, since, deployment=place.slug, site=place.site, robots=robots),
+        changes=rank_events(near, since, deployment=labels.slug, site=labels.site, robots=robots),
         robots=robots,
     )
 

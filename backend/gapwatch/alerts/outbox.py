@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 
 from gapwatch.access.sealing import Sealer
+from gapwatch.alerts import delivery_queue
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import CHANNEL_KINDS, email, read_config
 from gapwatch.channels.kinds.email import EmailConfig
 from gapwatch.channels.message import Attempt, Message
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store.alerting import mail_addresses, outbox
+from gapwatch.store.alerting import mail_addresses
 from gapwatch.store.alerting.mail_addresses import MailAddress
 from gapwatch.store.alerting.outbox import ClaimedDelivery
 from gapwatch.store.core.database import Connection, Database
@@ -25,7 +25,6 @@ log = structlog.get_logger()
 
 # A slow receiver holds up one of these, not the others.
 SENDERS = 3
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0
 
 
 class Sender:
@@ -51,24 +50,18 @@ class Sender:
         return done
 
     def _send_one(self, connection: Connection) -> bool:
-        delivery = outbox.claim(connection)
+        delivery = delivery_queue.claim(connection)
         if delivery is None:
             return False
         attempt = self._try(connection, delivery)
-        retry_in = None
-        if attempt.outcome == "retry" and delivery.action != "test":
-            pause = pause_s(delivery.attempts + 1, attempt.retry_after_s)
-            retry_in = timedelta(seconds=pause)
-            if datetime.now(UTC) + retry_in > delivery.give_up_at:
-                retry_in = None
-        outbox.record_attempt(connection, delivery, attempt, retry_in)
+        verdict = delivery_queue.record_attempt(connection, delivery, attempt)
         if attempt.outcome != "sent":
             log.warning(
                 "delivery not accepted",
                 delivery_id=delivery.id,
                 channel_id=delivery.channel_id,
                 status=attempt.status,
-                gives_up=retry_in is None,
+                gives_up=verdict.state == "dead",
             )
         return True
 
@@ -99,18 +92,17 @@ class Sender:
         known = mail_addresses.addresses_of(connection, delivery.project_id, delivery.config)
         if delivery.action == "confirm":
             wanted = delivery.content["address"]
-            asked = next((one for one in known if one.address == wanted and one.confirmed_at is None), None)
+            asked = next((a for a in known if a.address == wanted and a.confirmed_at is None), None)
             if asked is None:
                 return Attempt("refused", None, "the address has confirmed, or is not in the channel any more", 0)
             message, link = message_of(delivery), self._confirm_link(asked)
             question = email.AddressQuestion(message.id, asked.address, message.project, link, message.now)
             return email.send_question(config, question, self._egress)
-        confirmed = [one.address for one in known if one.confirmed_at is not None]
+        confirmed = [address.address for address in known if address.confirmed_at is not None]
         waiting = [address for address in config.to if address not in confirmed]
         if not confirmed:
             return Attempt("refused", None, f"{mail_addresses.WAITING}: {', '.join(waiting)}", 0)
-        told = config.model_copy(update={"to": confirmed})
-        attempt = email.send(told, message_of(delivery), self._egress)
+        attempt = email.send(config.model_copy(update={"to": confirmed}), message_of(delivery), self._egress)
         if waiting:
             attempt = replace(attempt, answer=f"{attempt.answer}; {mail_addresses.WAITING}: {', '.join(waiting)}")
         return attempt
@@ -126,10 +118,3 @@ def message_of(delivery: ClaimedDelivery) -> Message:
         created_at=delivery.created_at,
         now=datetime.now(UTC),
     )
-
-
-def pause_s(attempts: int, retry_after_s: float | None) -> float:
-    """5, 10, 20 … seconds up to ten minutes, with jitter; never sooner than the other side asks for."""
-    planned = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(attempts - 1, 20))
-    jittered = planned * random.uniform(0.75, 1.25)  # noqa: S311 - jitter
-    return max(jittered, retry_after_s or 0.0)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import structlog
 
+from gapwatch.alerts.delivery_queue import enqueue_repeats
 from gapwatch.alerts.incident_updates import settle_one
 from gapwatch.alerts.watch import watch_silence
 from gapwatch.channels.egress import Egress
-from gapwatch.store.alerting import incidents, outbox
+from gapwatch.store.alerting import incidents
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Connection, Database
 
@@ -21,9 +22,9 @@ HEARTBEAT_EVERY_S = 60.0
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
     """One round. Times are stored, so that a restart of everything changes none of them."""
-    for project_id, deployment_id in database.run(incidents.incidents_to_notify):
-        database.run(_settle(project_id, deployment_id, link_base))
-    database.run(outbox.repeats_due)
+    for place in database.run(incidents.incidents_to_notify):
+        database.run(_settle(place.project_id, place.deployment_id, link_base))
+    database.run(enqueue_repeats)
     if database.run(_claim("silence", SILENCE_EVERY_S)):
         watch_silence(database, link_base)
     if heartbeat_url is not None and database.run(_claim("dead man", HEARTBEAT_EVERY_S)):

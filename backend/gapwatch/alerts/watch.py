@@ -14,6 +14,7 @@ from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.errors import ServiceUnavailable
+from gapwatch.incidents import alert_moves
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
     alert_settings,
@@ -89,12 +90,12 @@ def _watch_deployment(
     episodes: list[SeenEpisode],
     link_base: str,
 ) -> None:
-    place = labels_of(connection, project_id, deployment_id)
-    mine = [rule for rule in rules if rule.match.fits({**place.words, "rule": None})]
+    labels = labels_of(connection, project_id, deployment_id)
+    mine = [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
     progress = watch_queue.progress(connection, project_id, deployment_id)
     in_time, late = watch_queue.split_late(episodes, progress)
     stored = detectors.load(connection, project_id, deployment_id)
-    found, states = watch_episodes(
+    findings, states = watch_episodes(
         mine,
         stored,
         in_time,
@@ -103,16 +104,20 @@ def _watch_deployment(
         seed=deployment_id,
     )
     detectors.save(connection, project_id, deployment_id, states)
-    _hear_robots(connection, place, mine, episodes)
+    _hear_robots(connection, labels, mine, episodes)
     if progress.silent and in_time:
         progress.silent = False
-        alert_transitions.stop_data(connection, project_id, deployment_id, "data_again")
-    alert_transitions.end_alerts_of_missing_rules(
-        connection, project_id, deployment_id, {rule.name for rule in mine}
-    )
-    for one in found:
-        alert_transitions.apply_input(
-            connection, project_id, deployment_id, one.rule, one.series, one.input, one.evidence
+        alert_moves.note_data(connection, project_id, deployment_id, "data_again")
+    alert_moves.end_alerts_of_missing_rules(connection, project_id, deployment_id, {rule.name for rule in mine})
+    for finding in findings:
+        alert_moves.apply_input(
+            connection,
+            project_id,
+            deployment_id,
+            finding.rule,
+            finding.series,
+            finding.input,
+            finding.evidence,
         )
     before = progress.episodes
     progress.episodes += len(in_time)
@@ -120,9 +125,9 @@ def _watch_deployment(
     watch_queue.save_progress(connection, project_id, deployment_id, progress)
     if in_time:
         newest = progress.newest_started_at or in_time[-1].started_at
-        judge_categories(connection, place, mine, before, progress.episodes, newest)
+        judge_categories(connection, labels, mine, before, progress.episodes, newest)
     _note_standing(connection, project_id, deployment_id, stored | states)
-    settle(connection, place, rules, link_base)
+    settle(connection, labels, rules, link_base)
 
 
 def _remembered(connection: Connection, project_id: int, deployment_id: int) -> Callable[[int], tuple[int, int]]:
@@ -138,15 +143,21 @@ def _remembered(connection: Connection, project_id: int, deployment_id: int) -> 
 
 
 def _hear_robots(
-    connection: Connection, place: DeploymentLabels, rules: Sequence[Rule], episodes: list[SeenEpisode]
+    connection: Connection, labels: DeploymentLabels, rules: Sequence[Rule], episodes: list[SeenEpisode]
 ) -> None:
     """Robots that were called silent and are heard again have recovered."""
-    for robot in detectors.hear(connection, place.project_id, place.deployment_id, episodes):
+    for robot in detectors.hear(connection, labels.project_id, labels.deployment_id, episodes):
         for rule in rules:
             if rule.kind == "no_data":
                 evidence = {"note": "heard again"}
-                alert_transitions.apply_input(
-                    connection, place.project_id, place.deployment_id, rule, f"robot:{robot}", "recovery", evidence
+                alert_moves.apply_input(
+                    connection,
+                    labels.project_id,
+                    labels.deployment_id,
+                    rule,
+                    f"robot:{robot}",
+                    "recovery",
+                    evidence,
                 )
 
 
@@ -157,15 +168,13 @@ def _note_standing(
         stored = states.get((alert.rule, alert.series))
         now = None if stored is None else standing_now(stored.state, alert.evidence)
         if now is not None:
-            alert_transitions.note_now(connection, project_id, alert, now.facts, worse=now.is_worse)
+            alert_transitions.note_now(connection, project_id, alert.id, now.facts, worse=now.is_worse)
 
 
 def watch_silence(database: Database, link_base: str) -> int:
     """Robots that should be sending and are not; how many are newly silent. Driven by the clock."""
-    found = 0
-    for project_id in database.run(detectors.projects_with_robots):
-        found += database.run(_silence_step(project_id, link_base))
-    return found
+    projects = database.run(detectors.projects_with_robots)
+    return sum(database.run(_silence_step(project_id, link_base)) for project_id in projects)
 
 
 def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int]:
@@ -176,33 +185,33 @@ def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int
             return 0
         shortest = min(params.after_minutes for _, params in silence)
         now = watch_queue.now(connection)
-        found = 0
-        for heard in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
-            place = labels_of(connection, project_id, heard.deployment_id)
+        newly_silent = 0
+        for robot in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
+            labels = labels_of(connection, project_id, robot.deployment_id)
             fitting = [
                 rule
                 for rule, params in silence
-                if rule.match.fits({**place.words, "rule": None}) and is_silent(heard, params, now)
+                if rule.match.fits({**labels.words, "rule": None}) and is_silent(robot, params, now)
             ]
             if not fitting:
                 continue
-            watch_queue.lock_deployment(connection, heard.deployment_id)
+            watch_queue.lock_deployment(connection, robot.deployment_id)
             for rule in fitting:
-                alert_transitions.apply_input(
+                alert_moves.apply_input(
                     connection,
                     project_id,
-                    heard.deployment_id,
+                    robot.deployment_id,
                     rule,
-                    f"robot:{heard.robot}",
+                    f"robot:{robot.robot}",
                     "breach",
-                    silence_evidence(heard),
+                    silence_evidence(robot),
                 )
-            detectors.mark_silent(connection, project_id, heard.robot)
-            if not detectors.speaking_robots(connection, project_id, heard.deployment_id):
-                _stop(connection, project_id, heard.deployment_id)
-            settle(connection, place, rules, link_base)
-            found += 1
-        return found
+            detectors.mark_silent(connection, project_id, robot.robot)
+            if not detectors.speaking_robots(connection, project_id, robot.deployment_id):
+                _stop(connection, project_id, robot.deployment_id)
+            settle(connection, labels, rules, link_base)
+            newly_silent += 1
+        return newly_silent
 
     return step
 
@@ -211,4 +220,4 @@ def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:
     progress = watch_queue.progress(connection, project_id, deployment_id)
     progress.silent = True
     watch_queue.save_progress(connection, project_id, deployment_id, progress)
-    alert_transitions.stop_data(connection, project_id, deployment_id, "data_stopped")
+    alert_moves.note_data(connection, project_id, deployment_id, "data_stopped")

@@ -16,9 +16,10 @@ from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, exampl
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
+from gapwatch.incidents import alert_actions
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
-from gapwatch.store.alerting import alert_actions, alert_list
+from gapwatch.store.alerting import alert_list
 from gapwatch.store.core.database import Connection, Database
 
 LARGEST_PAGE = 200

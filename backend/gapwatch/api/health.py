@@ -47,7 +47,7 @@ class HealthRoutes:
             with self._database.transaction() as connection:
                 backlog = work.backlog(connection)
                 silent_s = heartbeats.seconds_since(connection, "worker")
-                unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_state(connection)
+                unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
             migrated = is_current(self._database)
         except GapwatchError as error:
             return {"database": {"ok": False, "why": error.detail}, "disk": disk}

@@ -32,7 +32,7 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
         with database.transaction() as connection:
             backlog = work.backlog(connection)
             silent_s = heartbeats.seconds_since(connection, "worker")
-            unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_state(connection)
+            unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),

@@ -15,6 +15,7 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import NEEDS, TrendAnswer, answer_trend
 from gapwatch.answers.trend_line import trend_line
 from gapwatch.errors import NotFound
+from gapwatch.incidents import alert_actions
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.alerts import alert_entry, open_alerts, reason_of
 from gapwatch.pages.figures import trend
@@ -22,7 +23,6 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import alert as sentences
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.store.alerting import (
-    alert_actions,
     alert_list,
     events,
 )

@@ -48,3 +48,11 @@ def notification_for(
         if now < quiet_until:
             return Notification(quiet_until, "held back: the last notification is too recent")
     return Notification(now, "new")
+
+
+def is_over(severities: list[str], notified_severity: str | None) -> bool:
+    """Whether an incident is over, by the severities of its alerts that are still open.
+
+    Something that is merely worth knowing does not keep open what people were told of as a warning.
+    """
+    return all(severity == "info" and notified_severity not in {None, "info"} for severity in severities)

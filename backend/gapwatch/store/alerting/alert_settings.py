@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting import mail_addresses
+from gapwatch.store.alerting import incidents, mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
 from gapwatch.store.core.audit import audit
 from gapwatch.watching.kinds import RULE_KINDS, read_params, rules_in_force
@@ -180,13 +180,7 @@ def put_channel(
         """
     found = connection.execute(text(statement), values).scalar()
     if found is not None:
-        # What is open and nobody was told of may have found somebody to tell.
-        connection.execute(
-            text("""
-            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
-            """),
-            {"p": project_id},
-        )
+        incidents.reconsider_untold(connection, project_id)
         mail_addresses.forget_unused(connection, project_id)
         if kind == "email" and enabled:
             mail_addresses.ask(connection, project_id, found, config["to"])
@@ -268,13 +262,7 @@ def end_silence(connection: Connection, project_id: int, silence_id: int, actor:
     )
     if done.rowcount:
         audit(connection, project_id, actor, "silence.end", f"silence/{silence_id}")
-        # What was held back may go out now; whether it does is decided anew.
-        connection.execute(
-            text("""
-            UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND page_at > now()
-            """),
-            {"p": project_id},
-        )
+        incidents.reconsider_postponed(connection, project_id)
     return bool(done.rowcount)
 
 

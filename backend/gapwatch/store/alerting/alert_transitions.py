@@ -1,188 +1,154 @@
-"""Alerts: every move of one is a row of its history.
+"""Rows of alerts and of their history.
 
-Whoever moves alerts of a deployment holds its lock (`watching.lock_deployment`), so moves never interleave.
+Whoever changes alerts of a deployment holds its lock (`watch_queue.lock_deployment`), so that changes never
+interleave.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store.alerting.watch_queue import lock_deployment
+from gapwatch.watching.alert_changes import AlertChange, OpenAlert
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.states import Input, State, move
 
-# A series that opens again within this time after it was resolved has regressed.
-REGRESSED_WITHIN = timedelta(days=7)
-SERVICE = "gapwatch"
-
-
-@dataclass(frozen=True)
-class OpenAlert:
-    id: int
-    rule: str
-    kind: str
-    series: str
-    state: State
-    severity: str
-    evidence: dict[str, Any]
-    before_no_data: State | None
-    incident_id: int | None
-    deployment_id: int
-    dry_run: bool
-    opened_at: datetime
-    regressed: bool
-    escalating: bool
-
-
-OPEN_ALERT = """
+_ALERT = """
 SELECT id, rule, kind, series, state, severity, evidence, before_no_data, incident_id, deployment_id, dry_run,
-       opened_at, regressed, escalating
+       opened_at, state_since, resolved_at, acknowledged_at, acknowledged_by, regressed, escalating
 FROM alerts WHERE project_id = :p
 """
 
 
 def open_alerts(connection: Connection, project_id: int, deployment_id: int) -> list[OpenAlert]:
     rows = connection.execute(
-        text(f"{OPEN_ALERT} AND deployment_id = :d AND state <> 'resolved' ORDER BY id"),
+        text(f"{_ALERT} AND deployment_id = :d AND state <> 'resolved' ORDER BY id"),
         {"p": project_id, "d": deployment_id},
+    ).mappings()
+    return [OpenAlert(**row) for row in rows]
+
+
+def open_alert(
+    connection: Connection, project_id: int, deployment_id: int, rule: str, series: str
+) -> OpenAlert | None:
+    row = (
+        connection.execute(
+            text(f"{_ALERT} AND deployment_id = :d AND rule = :rule AND series = :series AND state <> 'resolved'"),
+            {"p": project_id, "d": deployment_id, "rule": rule, "series": series},
+        )
+        .mappings()
+        .first()
     )
-    return [OpenAlert(*row) for row in rows]
+    return None if row is None else OpenAlert(**row)
 
 
-def apply_input(
+def lock_alert(connection: Connection, project_id: int, alert_id: int) -> OpenAlert | None:
+    """Lock an alert against everybody else and return it, resolved or not; None if there is none."""
+    key = {"p": project_id, "id": alert_id}
+    deployment_id = connection.execute(
+        text("SELECT deployment_id FROM alerts WHERE project_id = :p AND id = :id"), key
+    ).scalar()
+    if deployment_id is None:
+        return None
+    lock_deployment(connection, deployment_id)
+    return OpenAlert(**connection.execute(text(f"{_ALERT} AND id = :id"), key).mappings().one())
+
+
+def last_resolved_at(
+    connection: Connection, project_id: int, deployment_id: int, rule: str, series: str
+) -> datetime | None:
+    return connection.execute(
+        text("""
+        SELECT max(resolved_at) FROM alerts
+        WHERE project_id = :p AND deployment_id = :d AND rule = :rule AND series = :series
+        """),
+        {"p": project_id, "d": deployment_id, "rule": rule, "series": series},
+    ).scalar()
+
+
+def add_alert(
     connection: Connection,
     project_id: int,
     deployment_id: int,
     rule: Rule,
     series: str,
-    given: Input,
+    *,
+    state: str,
     evidence: Mapping[str, Any],
-) -> None:
-    """Move the alert of a series, or open one. The caller settles the incident afterwards."""
-    current = _open_of(connection, project_id, deployment_id, rule.name, series)
-    if current is not None:
-        found = dict(evidence) if given in {"suspect", "breach"} and current.state == "pending" else None
-        move_alert(connection, project_id, current, given, SERVICE, evidence.get("note"), found)
-        return
-    moved = move("ok", given)
-    if moved.state == "ok":
-        return
-    alert_id = connection.execute(
-        text(""" INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity, evidence,
-        dry_run, regressed) SELECT :p, :d, :rule, :kind, :series, :state, :severity, CAST(:evidence AS jsonb),
-        :dry_run, EXISTS (
-            SELECT 1 FROM alerts WHERE project_id = :p AND deployment_id = :d AND rule = :rule AND series = :series
-            AND resolved_at > now() - CAST(:within AS interval))
-        RETURNING id
+    regressed: bool,
+) -> int:
+    return int(
+        connection.execute(
+            text("""
+            INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity, evidence, dry_run,
+                                regressed)
+            VALUES (:p, :d, :rule, :kind, :series, :state, :severity, CAST(:evidence AS jsonb), :dry_run,
+                    :regressed)
+            RETURNING id
+            """),
+            {
+                "p": project_id,
+                "d": deployment_id,
+                "rule": rule.name,
+                "kind": rule.kind,
+                "series": series,
+                "state": state,
+                "severity": rule.severity,
+                "evidence": json.dumps(evidence),
+                "dry_run": rule.dry_run,
+                "regressed": regressed,
+            },
+        ).scalar_one()
+    )
+
+
+def update_alert(connection: Connection, project_id: int, alert_id: int, change: AlertChange) -> None:
+    connection.execute(
+        text("""
+        UPDATE alerts SET state = :state, before_no_data = :before_no_data, evidence = CAST(:evidence AS jsonb),
+            state_since = :state_since, resolved_at = :resolved_at, acknowledged_at = :acknowledged_at,
+            acknowledged_by = :acknowledged_by
+        WHERE project_id = :p AND id = :id
         """),
         {
             "p": project_id,
-            "d": deployment_id,
-            "rule": rule.name,
-            "kind": rule.kind,
-            "series": series,
-            "state": moved.state,
-            "severity": rule.severity,
-            "evidence": json.dumps(evidence),
-            "dry_run": rule.dry_run,
-            "within": REGRESSED_WITHIN,
+            "id": alert_id,
+            "state": change.state,
+            "before_no_data": change.before_no_data,
+            "evidence": json.dumps(change.evidence),
+            "state_since": change.state_since,
+            "resolved_at": change.resolved_at,
+            "acknowledged_at": change.acknowledged_at,
+            "acknowledged_by": change.acknowledged_by,
         },
-    ).scalar_one()
-    write_history(connection, project_id, alert_id, None, moved.state, given, SERVICE, evidence.get("note"))
+    )
 
 
 def note_now(
-    connection: Connection, project_id: int, alert: OpenAlert, now: Mapping[str, Any], *, worse: bool
+    connection: Connection, project_id: int, alert_id: int, now: Mapping[str, Any], *, worse: bool
 ) -> None:
-    """How an open alert stands today, quietly; whether it has become worse than when it fired."""
+    """Note how an open alert stands today; `worse` stays once it was true."""
     connection.execute(
         text("""
         UPDATE alerts SET evidence = evidence || jsonb_build_object('now', CAST(:now AS jsonb)),
             escalating = escalating OR :worse
         WHERE project_id = :p AND id = :id
         """),
-        {"p": project_id, "id": alert.id, "now": json.dumps(now), "worse": worse},
+        {"p": project_id, "id": alert_id, "now": json.dumps(now), "worse": worse},
     )
-
-
-def stop_data(
-    connection: Connection, project_id: int, deployment_id: int, given: Literal["data_stopped", "data_again"]
-) -> None:
-    """The data of a deployment stopped or came again: every open alert of it learns so, but for silence itself."""
-    for alert in open_alerts(connection, project_id, deployment_id):
-        if alert.kind != "no_data":
-            move_alert(connection, project_id, alert, given, SERVICE, None)
-
-
-def end_alerts_of_missing_rules(
-    connection: Connection, project_id: int, deployment_id: int, names: set[str]
-) -> None:
-    """A rule that was removed or switched off has no open alert."""
-    for alert in open_alerts(connection, project_id, deployment_id):
-        if alert.rule not in names:
-            move_alert(connection, project_id, alert, "recovery", SERVICE, "the rule is not in force any more")
-
-
-def _open_of(
-    connection: Connection, project_id: int, deployment_id: int, rule: str, series: str
-) -> OpenAlert | None:
-    row = connection.execute(
-        text(f"{OPEN_ALERT} AND deployment_id = :d AND rule = :rule AND series = :series AND state <> 'resolved'"),
-        {"p": project_id, "d": deployment_id, "rule": rule, "series": series},
-    ).first()
-    return None if row is None else OpenAlert(*row)
-
-
-def move_alert(
-    connection: Connection,
-    project_id: int,
-    alert: OpenAlert,
-    given: Input,
-    actor: str,
-    comment: str | None,
-    evidence: Mapping[str, Any] | None = None,
-) -> bool:
-    """One input to one alert, with its line of history; whether anything is worth telling."""
-    moved = move(alert.state, given, alert.before_no_data)
-    if moved.state == alert.state and moved.before == alert.before_no_data and comment is None:
-        return False
-    connection.execute(
-        text("""
-        UPDATE alerts SET state = :state, before_no_data = :before,
-            evidence = coalesce(CAST(:evidence AS jsonb), evidence),
-            state_since = CASE WHEN state = :state THEN state_since ELSE now() END,
-            resolved_at = CASE WHEN :state = 'resolved' THEN now() END,
-            acknowledged_at = CASE WHEN :given = 'acknowledge' THEN coalesce(acknowledged_at, now())
-                                   ELSE acknowledged_at END,
-            acknowledged_by = CASE WHEN :given = 'acknowledge' THEN coalesce(acknowledged_by, :actor)
-                                   ELSE acknowledged_by END
-        WHERE project_id = :p AND id = :id
-        """),
-        {
-            "p": project_id,
-            "id": alert.id,
-            "state": moved.state,
-            "before": moved.before,
-            "evidence": None if evidence is None else json.dumps(evidence),
-            "given": given,
-            "actor": actor,
-        },
-    )
-    write_history(connection, project_id, alert.id, alert.state, moved.state, given, actor, comment)
-    return moved.notify is not None
 
 
 def write_history(
     connection: Connection,
     project_id: int,
     alert_id: int,
-    before: str | None,
-    after: str,
+    *,
+    from_state: str | None,
+    to_state: str,
     given: str,
     actor: str,
     comment: str | None,
@@ -190,13 +156,13 @@ def write_history(
     connection.execute(
         text("""
         INSERT INTO alert_transitions (project_id, alert_id, from_state, to_state, input, actor, comment)
-        VALUES (:p, :id, :before, :after, :given, :actor, :comment)
+        VALUES (:p, :id, :from_state, :to_state, :given, :actor, :comment)
         """),
         {
             "p": project_id,
             "id": alert_id,
-            "before": before,
-            "after": after,
+            "from_state": from_state,
+            "to_state": to_state,
             "given": given,
             "actor": actor,
             "comment": comment,

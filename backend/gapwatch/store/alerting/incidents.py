@@ -1,96 +1,123 @@
-"""Incidents: what is wrong with a deployment, whatever number of alerts tell of it, and whether people know."""
+"""Rows of incidents: what is wrong with a deployment, and when people were or will be told."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting.alert_transitions import OpenAlert, open_alerts
-from gapwatch.store.alerting.outbox import enqueue_to_informed
-
 
 @dataclass(frozen=True)
-class Incident:
+class OpenIncident:
     id: int
-    deployment_id: int
-    state: str
     severity: str
     opened_at: datetime
     notified_at: datetime | None
     notified_severity: str | None
-    notify_at: datetime | None
-    acknowledged_at: datetime | None
-    content: dict[str, Any]
 
 
-def open_incident(connection: Connection, project_id: int, deployment_id: int) -> Incident | None:
-    row = connection.execute(
-        text("""
-        SELECT id, deployment_id, state, severity, opened_at, paged_at AS notified_at,
-               paged_severity AS notified_severity, page_at AS notify_at, acknowledged_at, content
-        FROM incidents WHERE project_id = :p AND deployment_id = :d AND state <> 'resolved'
-        """),
-        {"p": project_id, "d": deployment_id},
-    ).first()
-    return None if row is None else Incident(*row)
+_INCIDENT = "id, severity, opened_at, paged_at AS notified_at, paged_severity AS notified_severity"
 
 
-def join_incident(
-    connection: Connection, project_id: int, deployment_id: int, alerts: Sequence[OpenAlert], severity: str
-) -> Incident:
-    """The open incident of a deployment, made if there is none, with these alerts in it and of this severity."""
-    incident = open_incident(connection, project_id, deployment_id)
-    place = {"p": project_id, "d": deployment_id, "severity": severity}
-    if incident is None:
-        statement = """
-        INSERT INTO incidents (project_id, deployment_id, state, severity) VALUES (:p, :d, 'firing', :severity)
-        """
-        connection.execute(text(statement), place)
-    elif incident.severity != severity:
-        statement = """ UPDATE incidents SET severity = :severity WHERE project_id = :p AND deployment_id = :d
-        AND state <> 'resolved'
-        """
-        connection.execute(text(statement), place)
-    incident = open_incident(connection, project_id, deployment_id)
-    assert incident is not None  # noqa: S101 - narrows the type
-    joining = [alert.id for alert in alerts if alert.incident_id is None]
-    if joining:
+def open_incident(connection: Connection, project_id: int, deployment_id: int) -> OpenIncident | None:
+    row = (
         connection.execute(
-            text("UPDATE alerts SET incident_id = :i WHERE project_id = :p AND id = ANY(:ids)"),
-            {"i": incident.id, "p": project_id, "ids": joining},
+            text(f"""
+            SELECT {_INCIDENT} FROM incidents
+            WHERE project_id = :p AND deployment_id = :d AND state <> 'resolved'
+            """),  # noqa: S608
+            {"p": project_id, "d": deployment_id},
         )
-    return incident
-
-
-def close_if_over(connection: Connection, project_id: int, deployment_id: int, told: Mapping[str, Any]) -> bool:
-    """Resolve the incident of a deployment when none of its alerts is open; whether it was.
-
-    Something that is merely worth knowing does not keep open what people were told of as a warning.
-    """
-    incident = open_incident(connection, project_id, deployment_id)
-    if incident is None:
-        return False
-    left = [one for one in open_alerts(connection, project_id, deployment_id) if one.incident_id == incident.id]
-    if any(one.severity != "info" or incident.notified_severity in {None, "info"} for one in left):
-        return False
-    connection.execute(
-        text("UPDATE alerts SET incident_id = NULL WHERE project_id = :p AND id = ANY(:ids)"),
-        {"p": project_id, "ids": [one.id for one in left]},
+        .mappings()
+        .first()
     )
+    return None if row is None else OpenIncident(**row)
+
+
+def add_incident(connection: Connection, project_id: int, deployment_id: int, severity: str) -> OpenIncident:
+    row = connection.execute(
+        text(f"""
+        INSERT INTO incidents (project_id, deployment_id, state, severity) VALUES (:p, :d, 'firing', :severity)
+        RETURNING {_INCIDENT}
+        """),  # noqa: S608
+        {"p": project_id, "d": deployment_id, "severity": severity},
+    ).mappings()
+    return OpenIncident(**row.one())
+
+
+def set_severity(connection: Connection, project_id: int, incident_id: int, severity: str) -> None:
+    connection.execute(
+        text("UPDATE incidents SET severity = :severity WHERE project_id = :p AND id = :id"),
+        {"p": project_id, "id": incident_id, "severity": severity},
+    )
+
+
+def assign_alerts(connection: Connection, project_id: int, incident_id: int | None, alert_ids: list[int]) -> None:
+    """Put alerts into an incident, or with None out of theirs."""
+    connection.execute(
+        text("UPDATE alerts SET incident_id = :i WHERE project_id = :p AND id = ANY(:ids)"),
+        {"i": incident_id, "p": project_id, "ids": alert_ids},
+    )
+
+
+def mark_resolved(connection: Connection, project_id: int, incident_id: int) -> None:
     connection.execute(
         text("""
         UPDATE incidents SET state = 'resolved', resolved_at = now(), page_at = NULL
         WHERE project_id = :p AND id = :id
         """),
-        {"p": project_id, "id": incident.id},
+        {"p": project_id, "id": incident_id},
     )
-    enqueue_to_informed(connection, project_id, incident.id, "resolve", told)
-    return True
+
+
+def mark_acknowledged(connection: Connection, project_id: int, incident_id: int, actor: str) -> None:
+    connection.execute(
+        text("""
+        UPDATE incidents SET state = 'acknowledged', acknowledged_at = now(), acknowledged_by = :actor
+        WHERE project_id = :p AND id = :id AND state <> 'resolved'
+        """),
+        {"p": project_id, "id": incident_id, "actor": actor},
+    )
+
+
+def mark_notified(
+    connection: Connection, project_id: int, incident: OpenIncident, content: Mapping[str, Any]
+) -> None:
+    """People are being told; what is more severe than what somebody took on has to be taken on again."""
+    connection.execute(
+        text("""
+        UPDATE incidents SET paged_at = now(), paged_severity = :severity, page_at = NULL, state = 'firing',
+            acknowledged_at = NULL, acknowledged_by = NULL, content = CAST(:content AS jsonb)
+        WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": incident.id, "severity": incident.severity, "content": json.dumps(content)},
+    )
+
+
+def incident_content(connection: Connection, project_id: int, incident_id: int) -> dict[str, Any]:
+    """What people were told of it."""
+    statement = text("SELECT content FROM incidents WHERE project_id = :p AND id = :id")
+    return dict(connection.execute(statement, {"p": project_id, "id": incident_id}).scalar_one())
+
+
+class IncidentState(NamedTuple):
+    state: str
+    is_acknowledged: bool
+
+
+def incident_state(connection: Connection, project_id: int, incident_id: int) -> IncidentState:
+    row = connection.execute(
+        text("""
+        SELECT state, acknowledged_at IS NOT NULL AS is_acknowledged FROM incidents
+        WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": incident_id},
+    ).mappings()
+    return IncidentState(**row.one())
 
 
 def last_notified_at(connection: Connection, project_id: int, deployment_id: int) -> datetime | None:
@@ -105,21 +132,34 @@ def postpone_notification(connection: Connection, project_id: int, incident_id: 
     )
 
 
-def mark_notified(connection: Connection, project_id: int, incident: Incident, content: Mapping[str, Any]) -> None:
-    """People are being told; what is more severe than what somebody took on has to be taken on again."""
+def reconsider_untold(connection: Connection, project_id: int) -> None:
+    """Look again at what is open and nobody was told of: somebody to tell may have been found."""
     connection.execute(
         text("""
-        UPDATE incidents SET paged_at = now(), paged_severity = severity, page_at = NULL, state = 'firing',
-            acknowledged_at = NULL, acknowledged_by = NULL, content = CAST(:content AS jsonb)
-        WHERE project_id = :p AND id = :id
+        UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
         """),
-        {"p": project_id, "id": incident.id, "content": json.dumps(content)},
+        {"p": project_id},
     )
 
 
-def incidents_to_notify(connection: Connection) -> list[tuple[int, int]]:
-    """Project and deployment of open incidents whose time to be told has come."""
+def reconsider_postponed(connection: Connection, project_id: int) -> None:
+    """Look again at what was held back; whether it is told is decided anew."""
+    connection.execute(
+        text("""
+        UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND page_at > now()
+        """),
+        {"p": project_id},
+    )
+
+
+class IncidentPlace(NamedTuple):
+    project_id: int
+    deployment_id: int
+
+
+def incidents_to_notify(connection: Connection) -> list[IncidentPlace]:
+    """Open incidents whose time to be told has come."""
     rows = connection.execute(
         text("SELECT project_id, deployment_id FROM incidents WHERE state <> 'resolved' AND page_at <= now()")
-    )
-    return [(row.project_id, row.deployment_id) for row in rows]
+    ).mappings()
+    return [IncidentPlace(**row) for row in rows]

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.alerting import outbox
+from gapwatch.store.alerting import incidents, outbox
 from gapwatch.store.core.audit import audit
 
 CONFIRMED, WAITING = "confirmed", "waiting for confirmation"
@@ -79,7 +79,7 @@ def try_channel(
     found = addresses_of(connection, project_id, config)
     tests = []
     if not found or any(one.confirmed_at is not None for one in found):
-        tests.append(outbox.enqueue_test(connection, project_id, channel_id, content))
+        tests.append(outbox.enqueue(connection, project_id, channel_id, "test", content, reason="test"))
     waiting = [one.address for one in found if one.confirmed_at is None]
     return tests + (ask(connection, project_id, channel_id, waiting) if waiting else [])
 
@@ -91,7 +91,7 @@ def find_address(connection: Connection, project_id: int, address_id: int) -> Ma
 
 
 def confirm(connection: Connection, one: MailAddress) -> None:
-    """It wants alerts. What is open and nobody was told of may have found somebody to tell."""
+    """It wants alerts."""
     place = {"p": one.project_id, "id": one.id}
     connection.execute(
         text("""
@@ -100,12 +100,7 @@ def confirm(connection: Connection, one: MailAddress) -> None:
         """),
         place,
     )
-    connection.execute(
-        text("""
-        UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
-        """),
-        place,
-    )
+    incidents.reconsider_untold(connection, one.project_id)
     audit(connection, one.project_id, one.address, "address.confirmed", f"address/{one.id}")
 
 

@@ -1,0 +1,103 @@
+"""The outbox as senders see it: what is next, what came of it, what is told again."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+from gapwatch.channels.message import Attempt
+from gapwatch.store.alerting import alert_settings, incidents, outbox
+from gapwatch.store.alerting.outbox import ClaimedDelivery
+from gapwatch.store.core.database import Connection
+from gapwatch.watching import delivery_policy
+from gapwatch.watching.delivery_policy import DeliveryVerdict
+
+
+def claim(connection: Connection) -> ClaimedDelivery | None:
+    """Claim the next delivery to go out; None if there is none, or another sender is at its forerunner."""
+    while True:
+        delivery = outbox.lock_next_due(connection)
+        if delivery is None:
+            return None
+        if delivery.action == "resolve" and delivery.incident_id is not None:
+            earlier = outbox.lock_due_before(connection, delivery)
+            if earlier is None:
+                outbox.postpone(connection, delivery, delivery_policy.WAIT_FOR_OTHERS)
+                return None
+            outbox.supersede(connection, delivery.project_id, [other.id for other in earlier])
+            is_needless = delivery_policy.is_needless_resolve(
+                delivery.reason, delivery.created_at, earlier, channel_may_know=_may_know(connection, delivery)
+            )
+        else:
+            is_needless = _is_needless(connection, delivery)
+        if not is_needless:
+            return delivery
+        outbox.supersede(connection, delivery.project_id, [delivery.id])
+
+
+def _is_needless(connection: Connection, delivery: ClaimedDelivery) -> bool:
+    if delivery.incident_id is None:
+        return False
+    if delivery.action == "acknowledge":
+        return delivery_policy.is_needless_acknowledge(
+            delivery.reason, channel_may_know=_may_know(connection, delivery)
+        )
+    incident = incidents.incident_state(connection, delivery.project_id, delivery.incident_id)
+    return delivery_policy.is_needless_trigger(
+        delivery.reason, incident.state, is_acknowledged=incident.is_acknowledged
+    )
+
+
+def _may_know(connection: Connection, delivery: ClaimedDelivery) -> bool:
+    return delivery_policy.may_know(outbox.trigger_tries(connection, delivery))
+
+
+def record_attempt(connection: Connection, delivery: ClaimedDelivery, attempt: Attempt) -> DeliveryVerdict:
+    """Write down an attempt, and tell another channel if this one is given up."""
+    verdict = delivery_policy.after_attempt(
+        delivery.action,
+        attempt.outcome,
+        attempts=delivery.attempts + 1,
+        retry_after_s=attempt.retry_after_s,
+        jitter=random.uniform(0.75, 1.25),  # noqa: S311 - no secret
+        now=datetime.now(UTC),
+        give_up_at=delivery.give_up_at,
+    )
+    outbox.record_attempt(connection, delivery, attempt, verdict)
+    if delivery_policy.needs_another_channel(delivery.action, delivery.incident_id, verdict):
+        _tell_another_channel(connection, delivery)
+    return verdict
+
+
+def _tell_another_channel(connection: Connection, delivery: ClaimedDelivery) -> None:
+    assert delivery.incident_id is not None  # noqa: S101 - narrows the type
+    [failed] = alert_settings.channels(connection, delivery.project_id, delivery.channel_id)
+    other = delivery_policy.choose_other_channel(
+        failed.routing.fallback, outbox.untold_channels(connection, delivery.project_id, delivery.incident_id)
+    )
+    if other is not None:
+        content = {**delivery.content, "instead_of_channel": delivery.channel_id}
+        outbox.enqueue(
+            connection,
+            delivery.project_id,
+            other,
+            delivery.action,
+            content,
+            incident_id=delivery.incident_id,
+            reason="fallback",
+        )
+
+
+def enqueue_repeats(connection: Connection) -> None:
+    """Tell again of incidents that nobody took on, to the channels that ask for it."""
+    for last in outbox.triggers_to_repeat(connection):
+        if delivery_policy.is_repeat_due(last.state, last.sent_at, last.repeat_minutes, last.now):
+            outbox.enqueue(
+                connection,
+                last.project_id,
+                last.channel_id,
+                "trigger",
+                last.content,
+                incident_id=last.incident_id,
+                reason="repeat",
+            )
