@@ -85,9 +85,9 @@ class OnboardingHandlers:
                 raise NotFound(OVER)
             access.ensure_project(transaction, project)
             user_id = access.put_user(transaction, email, hashed)
-            for project_id, _slug in members.all_projects(transaction):
-                access.put_member(transaction, project_id, user_id, "admin")
-                audit(transaction, project_id, email, "member.set-up", f"user/{user_id}", role="admin")
+            for existing in access.projects(transaction):
+                access.put_member(transaction, existing.id, user_id, "admin")
+                audit(transaction, existing.id, email, "member.set-up", f"user/{user_id}", role="admin")
             return self._gate.open_session(transaction, user_id, "/")
 
     def show_invitation(self, request: Request, _: Form) -> Response:

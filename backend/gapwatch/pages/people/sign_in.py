@@ -75,22 +75,22 @@ class SignInHandlers:
         with self._gate.database.transaction() as transaction:
             # Both are counted, and in one order, whatever the first says.
             failures = members.count_attempt(transaction, account), members.count_attempt(transaction, place)
-            found = access.find_user(transaction, email)
+            user = access.find_user(transaction, email)
         if failures[0] > MOST_OF_AN_ACCOUNT or failures[1] > MOST_OF_AN_ADDRESS:
             return None, 429
         if not _hashing.acquire(timeout=HASH_WITHIN_S):
             raise ServiceUnavailable("Many people are signing in; try again shortly.")
         try:
             # Checked even for an unknown address, so that both answers take the same time.
-            right = is_password(password, found[1] if found else None)
+            right = is_password(password, user.password_hash if user else None)
         finally:
             _hashing.release()
-        if not right or found is None:
+        if not right or user is None:
             return None, 401
         with self._gate.database.transaction() as transaction:
             members.forgive_attempt(transaction, account, all_of_them=True)
             members.forgive_attempt(transaction, place, all_of_them=False)
-        return found[0], 200
+        return user.user_id, 200
 
     def sign_out(self, visit: Visit) -> Response:
         return self._gate.close_session(visit.transaction, visit.request)

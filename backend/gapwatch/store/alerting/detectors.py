@@ -85,8 +85,8 @@ def hear(
         return []
     rows = connection.execute(
         text(f"{_PRESENCE} AND robot = ANY(:robots)"), {"p": project_id, "robots": sorted(arrivals)}
-    )
-    known = {row.robot: RobotPresence(*row) for row in rows}
+    ).mappings()
+    known = {row["robot"]: RobotPresence(**row) for row in rows}
     heard = [
         silence.hear(known.get(robot), robot, deployment_id, times) for robot, times in sorted(arrivals.items())
     ]
@@ -118,8 +118,8 @@ def quiet_robots(connection: Connection, project_id: int, quiet_for: timedelta) 
     rows = connection.execute(
         text(f"{_PRESENCE} AND NOT silent AND heard_at < now() - CAST(:quiet AS interval)"),
         {"p": project_id, "quiet": quiet_for},
-    )
-    return [RobotPresence(*row) for row in rows]
+    ).mappings()
+    return [RobotPresence(**row) for row in rows]
 
 
 def projects_with_robots(connection: Connection) -> list[int]:

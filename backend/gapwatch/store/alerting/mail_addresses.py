@@ -32,7 +32,7 @@ class MailAddress:
 
 
 _ADDRESSES = """
-SELECT a.project_id, p.slug, a.id, a.address, a.asked_at, a.confirmed_at
+SELECT a.project_id, p.slug AS project, a.id, a.address, a.asked_at, a.confirmed_at
 FROM mail_addresses a JOIN projects p ON p.id = a.project_id WHERE a.project_id = :p
 """
 
@@ -40,8 +40,10 @@ FROM mail_addresses a JOIN projects p ON p.id = a.project_id WHERE a.project_id 
 def addresses_of(connection: Connection, project_id: int, config: Mapping[str, Any]) -> list[MailAddress]:
     """Those of a channel, in its order; none where it has none."""
     wanted = list(config.get("to") or ())
-    rows = connection.execute(text(f"{_ADDRESSES} AND a.address = ANY(:to)"), {"p": project_id, "to": wanted})
-    known = {row.address: MailAddress(*row) for row in rows}
+    rows = connection.execute(
+        text(f"{_ADDRESSES} AND a.address = ANY(:to)"), {"p": project_id, "to": wanted}
+    ).mappings()
+    known = {row["address"]: MailAddress(**row) for row in rows}
     return [known[address] for address in wanted if address in known]
 
 
@@ -86,8 +88,8 @@ def try_channel(
 
 def find_address(connection: Connection, project_id: int, address_id: int) -> MailAddress | None:
     statement = text(f"{_ADDRESSES} AND a.id = :id")
-    row = connection.execute(statement, {"p": project_id, "id": address_id}).first()
-    return None if row is None else MailAddress(*row)
+    row = connection.execute(statement, {"p": project_id, "id": address_id}).mappings().first()
+    return None if row is None else MailAddress(**row)
 
 
 def confirm(connection: Connection, one: MailAddress) -> None:

@@ -142,14 +142,14 @@ def arrivals_since(connection: Connection, project_id: int, since: datetime, mos
     """When the last real episodes of a project began and came, of every deployment and robot."""
     rows = connection.execute(
         text("""
-        SELECT r.name, e.deployment_id, e.started_at, e.received_at FROM episodes e
+        SELECT r.name AS robot, e.deployment_id, e.started_at, e.received_at FROM episodes e
         LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
         WHERE e.project_id = :p AND e.domain = 'real' AND e.started_at >= :since
         ORDER BY e.started_at DESC LIMIT :most
         """),
         {"p": project_id, "since": since, "most": most},
-    )
-    return [RobotArrival(*row) for row in rows]
+    ).mappings()
+    return [RobotArrival(**row) for row in rows]
 
 
 def sim_counts(connection: Connection, project_id: int, deployment_id: int, policy_id: int) -> tuple[int, int]:
@@ -173,14 +173,18 @@ def sim_counts(connection: Connection, project_id: int, deployment_id: int, poli
 
 
 def progress(connection: Connection, project_id: int, deployment_id: int) -> WatchProgress:
-    row = connection.execute(
-        text("""
-        SELECT episodes, late, newest_started_at, newest_received_at, silent FROM watches
-        WHERE project_id = :p AND deployment_id = :d
-        """),
-        {"p": project_id, "d": deployment_id},
-    ).first()
-    return WatchProgress() if row is None else WatchProgress(*row)
+    row = (
+        connection.execute(
+            text("""
+            SELECT episodes, late, newest_started_at, newest_received_at, silent FROM watches
+            WHERE project_id = :p AND deployment_id = :d
+            """),
+            {"p": project_id, "d": deployment_id},
+        )
+        .mappings()
+        .first()
+    )
+    return WatchProgress() if row is None else WatchProgress(**row)
 
 
 def save_progress(connection: Connection, project_id: int, deployment_id: int, now: WatchProgress) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -61,13 +61,18 @@ def put_member(connection: Connection, project_id: int, user_id: int, role: str)
     )
 
 
-def find_user(connection: Connection, email: str) -> tuple[int, str] | None:
+class UserPassword(NamedTuple):
+    user_id: int
+    password_hash: str
+
+
+def find_user(connection: Connection, email: str) -> UserPassword | None:
     row = connection.execute(
         select(UserTable.id, UserTable.password_hash).where(
             UserTable.email == email.lower(), UserTable.disabled_at.is_(None)
         )
     ).first()
-    return None if row is None else (row.id, row.password_hash)
+    return None if row is None else UserPassword(row.id, row.password_hash)
 
 
 def has_users(connection: Connection) -> bool:
@@ -137,12 +142,12 @@ def drop_old_sessions(connection: Connection) -> None:
 
 def memberships(connection: Connection, user_id: int) -> list[Membership]:
     rows = connection.execute(
-        select(ProjectTable.id, ProjectTable.slug, ProjectTable.name, MemberTable.role)
+        select(ProjectTable.id.label("project_id"), ProjectTable.slug, ProjectTable.name, MemberTable.role)
         .join(MemberTable, MemberTable.project_id == ProjectTable.id)
         .where(MemberTable.user_id == user_id)
         .order_by(ProjectTable.slug)
-    )
-    return [Membership(*row) for row in rows]
+    ).mappings()
+    return [Membership(**row) for row in rows]
 
 
 def add_key(
@@ -197,7 +202,11 @@ def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
     return bool(done.rowcount)
 
 
-def projects(connection: Connection) -> list[tuple[int, str]]:
-    """Every project by number and slug."""
-    found = connection.execute(select(ProjectTable.id, ProjectTable.slug).order_by(ProjectTable.id))
-    return [(row.id, row.slug) for row in found]
+class ProjectSlug(NamedTuple):
+    id: int
+    slug: str
+
+
+def projects(connection: Connection) -> list[ProjectSlug]:
+    rows = connection.execute(select(ProjectTable.id, ProjectTable.slug).order_by(ProjectTable.id))
+    return [ProjectSlug(row.id, row.slug) for row in rows]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from psycopg import AsyncConnection
+from psycopg.rows import class_row
 
 from gapwatch.access.keys import KeyHolder
 
 
 async def find_key(connection: AsyncConnection, prefix: str) -> KeyHolder | None:
-    cursor = await connection.execute(
+    cursor = connection.cursor(row_factory=class_row(KeyHolder))
+    await cursor.execute(
         """
-        SELECT project_id, id, prefix, scope, key_hash, expires_at, revoked_at
+        SELECT project_id, id AS key_id, prefix, scope, key_hash, expires_at, revoked_at
         FROM api_keys WHERE prefix = %s
         """,
         (prefix,),
     )
-    row = await cursor.fetchone()
-    return None if row is None else KeyHolder(*row)
+    return await cursor.fetchone()
 
 
 async def touch_key(connection: AsyncConnection, holder: KeyHolder) -> None:

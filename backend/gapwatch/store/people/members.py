@@ -39,12 +39,12 @@ class InvitationRow:
 
 def members(connection: Connection, project_id: int) -> list[MemberRow]:
     rows = connection.execute(
-        select(UserTable.id, UserTable.email, MemberTable.role)
+        select(UserTable.id.label("user_id"), UserTable.email, MemberTable.role)
         .join(MemberTable, MemberTable.user_id == UserTable.id)
         .where(MemberTable.project_id == project_id, UserTable.disabled_at.is_(None))
         .order_by(UserTable.email)
-    )
-    return [MemberRow(*row) for row in rows]
+    ).mappings()
+    return [MemberRow(**row) for row in rows]
 
 
 def change_role(connection: Connection, project_id: int, user_id: int, role: str | None) -> str:
@@ -92,16 +92,15 @@ def invite(
 def open_invitations(connection: Connection, project_id: int) -> list[InvitationRow]:
     rows = connection.execute(
         _invitations().where(InvitationTable.project_id == project_id).order_by(InvitationTable.email)
-    )
-    return [InvitationRow(*row) for row in rows]
+    ).mappings()
+    return [InvitationRow(**row) for row in rows]
 
 
 def find_invitation(connection: Connection, token_hash: bytes) -> InvitationRow | None:
     """An invitation neither used nor over, locked: a second click at the same moment waits and finds none."""
-    row = connection.execute(
-        _invitations().where(InvitationTable.token_hash == token_hash).with_for_update(of=InvitationTable)
-    ).first()
-    return None if row is None else InvitationRow(*row)
+    statement = _invitations().where(InvitationTable.token_hash == token_hash)
+    row = connection.execute(statement.with_for_update(of=InvitationTable)).mappings().first()
+    return None if row is None else InvitationRow(**row)
 
 
 def use_invitation(connection: Connection, invitation: InvitationRow) -> None:
@@ -126,13 +125,6 @@ def withdraw_invitation(connection: Connection, project_id: int, invitation_id: 
 def lock_first_user(connection: Connection) -> None:
     """Two people with the set-up link: the second waits, and then there is a user."""
     connection.execute(text("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE"))
-
-
-def all_projects(connection: Connection) -> list[tuple[int, str]]:
-    return [
-        (row.id, row.slug)
-        for row in connection.execute(select(ProjectTable.id, ProjectTable.slug).order_by(ProjectTable.id))
-    ]
 
 
 def count_attempt(connection: Connection, subject: bytes) -> int:
@@ -161,7 +153,7 @@ def _invitations() -> Select[int, int, str, str, str, str, datetime]:
         select(
             InvitationTable.project_id,
             InvitationTable.id,
-            ProjectTable.slug,
+            ProjectTable.slug.label("project"),
             InvitationTable.email,
             InvitationTable.role,
             InvitationTable.invited_by,
