@@ -159,7 +159,7 @@ def fed(sessions, episode, part_size=5):
         *sessions.end_before(episode),
         *sessions.take(episode, float(episode.outcome == "success"), part_size),
     ]
-    return [one.given if isinstance(one.given, float) else (one.given.mean, one.given.n) for one in complete]
+    return [one.value if isinstance(one.value, float) else (one.value.mean, one.value.n) for one in complete]
 
 
 def test_a_session_is_one_value_when_it_is_over_and_a_long_one_several():
@@ -169,7 +169,7 @@ def test_a_session_is_one_value_when_it_is_over_and_a_long_one_several():
     # The rest is three of five, which is worth a look of its own.
     assert fed(sessions, seen(13, True, "b")) == [(2 / 3, 3)]
     [one] = sessions.end_all()
-    assert (one.given.mean, one.given.n, one.given.ended) == (1.0, 1, (1.0, 1))
+    assert (one.value.mean, one.value.n, one.value.ended) == (1.0, 1, (1.0, 1))
     assert sessions.is_empty
 
 
@@ -178,7 +178,7 @@ def test_a_short_rest_is_learned_from_and_not_judged():
     for number in range(7):
         fed(sessions, seen(number, True, "a"))
     [rest] = sessions.end_all()
-    assert (rest.given.n, rest.given.is_judged, rest.given.ended) == (2, False, (7.0, 7))
+    assert (rest.value.n, rest.value.is_judged, rest.value.ended) == (2, False, (7.0, 7))
 
 
 def test_sessions_of_robots_that_take_turns_are_kept_apart():

@@ -71,7 +71,9 @@ def _apply(
     labels: DeploymentLabels,
     rule: Rule,
     category: str,
-    given: Any,
+    alert_input: Any,
     evidence: dict[str, Any],
 ) -> None:
-    alert_moves.apply_input(connection, labels.project_id, labels.deployment_id, rule, category, given, evidence)
+    alert_moves.apply_input(
+        connection, labels.project_id, labels.deployment_id, rule, category, alert_input, evidence
+    )

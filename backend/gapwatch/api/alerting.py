@@ -59,7 +59,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         """Newest first. Alerts of one deployment that are open together share an `incident` and a notification."""
         states: list[str] = OPEN if query.state == "open" else [] if query.state is None else [query.state]
         with database.transaction() as connection:
-            found = alert_list.alerts_page(
+            rows = alert_list.alerts_page(
                 connection,
                 holder.project_id,
                 states=states,
@@ -69,21 +69,21 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = found[: query.limit]
-        more = page[-1]["id"] if len(found) > len(page) else None
+        page = rows[: query.limit]
+        more = page[-1]["id"] if len(rows) > len(page) else None
         return JSONResponse({"alerts": as_json(page), "next": more})
 
     @router.get("/alerts/{alert_id}", dependencies=[once], summary="Read an alert", responses=problems(*READ, 404))
     def read_alert(alert_id: AlertId, holder: KeyHolder = reader) -> Any:
         """With its evidence, its history, its incident and everything that was sent of it."""
         with database.transaction() as connection:
-            return JSONResponse(as_json(_found(connection, holder.project_id, alert_id)))
+            return JSONResponse(as_json(_find_alert(connection, holder.project_id, alert_id)))
 
     @router.get("/deliveries", dependencies=[once], summary="List deliveries", responses=problems(*READ))
     def list_deliveries(query: Annotated[DeliveryQuery, Query()], holder: KeyHolder = reader) -> Any:
         """The log of the outbox, newest first, each delivery with every attempt and what the other side said."""
         with database.transaction() as connection:
-            found = alert_list.deliveries_page(
+            rows = alert_list.deliveries_page(
                 connection,
                 holder.project_id,
                 incident=query.incident,
@@ -92,8 +92,8 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = found[: query.limit]
-        more = page[-1]["id"] if len(found) > len(page) else None
+        page = rows[: query.limit]
+        more = page[-1]["id"] if len(rows) > len(page) else None
         return JSONResponse({"deliveries": as_json(page), "next": more})
 
     _action_routes(router, database, keyring, nudger)
@@ -107,9 +107,9 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
         with database.transaction() as connection:
             if not action(connection, actor_of(holder)):
                 raise _no_such_alert()
-            found = _found(connection, holder.project_id, alert_id)
+            alert = _find_alert(connection, holder.project_id, alert_id)
         nudger.nudge("send")
-        return JSONResponse(as_json(found))
+        return JSONResponse(as_json(alert))
 
     @router.post("/alerts/{alert_id}/acknowledge", summary="Acknowledge an alert", responses=problems(*WRITE, 404))
     def acknowledge(
@@ -175,11 +175,11 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
         return act(holder, alert_id, put)
 
 
-def _found(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any]:
-    found = alert_list.find_alert(connection, project_id, alert_id)
-    if found is None:
+def _find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any]:
+    alert = alert_list.find_alert(connection, project_id, alert_id)
+    if alert is None:
         raise _no_such_alert()
-    return found
+    return alert
 
 
 def _no_such_alert() -> NotFound:

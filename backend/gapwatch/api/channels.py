@@ -49,7 +49,7 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
             other = alert_settings.channel_named(connection, holder.project_id, wanted.name)
             if other not in {None, channel_id}:
                 raise Conflict("There is a channel with this name.")
-            found = alert_settings.put_channel(
+            saved_id = alert_settings.put_channel(
                 connection,
                 holder.project_id,
                 channel_id=channel_id,
@@ -61,20 +61,20 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
                 enabled=wanted.enabled,
                 actor=actor_of(holder),
             )
-            if found is None:
+            if saved_id is None:
                 raise NotFound("There is no channel with this id.")
-            [channel] = alert_settings.channels(connection, holder.project_id, found)
-            told = _channel(connection, holder.project_id, channel)
+            [channel] = alert_settings.channels(connection, holder.project_id, saved_id)
+            answer = _channel(connection, holder.project_id, channel)
         nudger.nudge("send")
-        return told
+        return answer
 
     @router.get("/channels", dependencies=[once], summary="List channels", responses=problems(*READ))
     def list_channels(holder: KeyHolder = reader) -> Any:
         """Where alerts go, without anything secret."""
         with database.transaction() as connection:
-            found = alert_settings.channels(connection, holder.project_id)
-            told = [_channel(connection, holder.project_id, one) for one in found]
-        return JSONResponse({"channels": told})
+            channels = alert_settings.channels(connection, holder.project_id)
+            shown = [_channel(connection, holder.project_id, channel) for channel in channels]
+        return JSONResponse({"channels": shown})
 
     @router.post("/channels", status_code=201, summary="Make a channel", responses=problems(*WRITE, 409))
     def make_channel(
@@ -124,48 +124,48 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
         which of the two the answer is of, and `waiting_for_confirmation` names such addresses.
         """
         with database.transaction() as connection:
-            found = alert_settings.channels(connection, holder.project_id, channel_id)
-            if not found:
+            channels = alert_settings.channels(connection, holder.project_id, channel_id)
+            if not channels:
                 raise NotFound("There is no channel with this id.")
-            content, config = test_content(found[0].name), found[0].config
+            content, config = test_content(channels[0].name), channels[0].config
             deliveries = mail_addresses.try_channel(connection, holder.project_id, channel_id, config, content)
             known = mail_addresses.addresses_of(connection, holder.project_id, config)
-        waiting = [one.address for one in known if one.confirmed_at is None]
+        waiting = [address.address for address in known if address.confirmed_at is None]
         sent = "test" if len(waiting) < len(known) or not known else "confirmation"
-        told: dict[str, Any] = {"sent": sent, "waiting_for_confirmation": waiting}
+        result: dict[str, Any] = {"sent": sent, "waiting_for_confirmation": waiting}
         if not deliveries:
             answer = "The link was sent less than a minute ago; the address has not confirmed yet."
             nothing = {"delivery": None, "at": None, "status": None, "outcome": "waiting", "took_ms": None}
-            return JSONResponse({**told, **nothing, "answer": answer})
+            return JSONResponse({**result, **nothing, "answer": answer})
         nudger.nudge("send")
         until = time.monotonic() + TEST_WITHIN_S
         while time.monotonic() < until:
             with database.transaction() as connection:
                 attempt = alert_list.attempt_of(connection, holder.project_id, deliveries[0])
             if attempt is not None:
-                return JSONResponse(as_json({**told, "delivery": deliveries[0], **attempt}))
+                return JSONResponse(as_json({**result, "delivery": deliveries[0], **attempt}))
             time.sleep(0.1)
         raise ServiceUnavailable("No worker has sent the test yet; the delivery log will tell.")
 
 
-def _channel(connection: Connection, project_id: int, one: alert_settings.Channel) -> dict[str, Any]:
-    told = {
-        "id": one.id,
-        "name": one.name,
-        "kind": one.kind,
-        "config": dict(one.config),
-        "routing": one.routing.model_dump(mode="json", exclude_none=True),
-        "enabled": one.enabled,
-        "created_at": as_json(one.created_at),
+def _channel(connection: Connection, project_id: int, channel: alert_settings.Channel) -> dict[str, Any]:
+    shown = {
+        "id": channel.id,
+        "name": channel.name,
+        "kind": channel.kind,
+        "config": dict(channel.config),
+        "routing": channel.routing.model_dump(mode="json", exclude_none=True),
+        "enabled": channel.enabled,
+        "created_at": as_json(channel.created_at),
     }
-    if one.kind == "email":
-        told["addresses"] = [
+    if channel.kind == "email":
+        shown["addresses"] = [
             {
                 "address": known.address,
                 "state": known.state,
                 "asked_at": as_json(known.asked_at),
                 "confirmed_at": as_json(known.confirmed_at),
             }
-            for known in mail_addresses.addresses_of(connection, project_id, one.config)
+            for known in mail_addresses.addresses_of(connection, project_id, channel.config)
         ]
-    return told
+    return shown

@@ -33,9 +33,11 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
         one.
         """
         with database.transaction() as connection:
-            found = alert_settings.rules(connection, holder.project_id)
-            names = {one.id: one.name for one in alert_settings.channels(connection, holder.project_id)}
-        return JSONResponse({"rules": [_rule(rule, names) for rule in found]})
+            rules = alert_settings.rules(connection, holder.project_id)
+            names = {
+                channel.id: channel.name for channel in alert_settings.channels(connection, holder.project_id)
+            }
+        return JSONResponse({"rules": [_rule(rule, names) for rule in rules]})
 
     @router.post("/rules", status_code=201, summary="Make or replace a rule", responses=problems(*WRITE))
     def put_rule(
@@ -45,7 +47,9 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
         with database.transaction() as connection:
             rule = _read_rule(connection, holder.project_id, wanted)
             alert_settings.put_rule(connection, holder.project_id, rule, actor_of(holder))
-            names = {one.id: one.name for one in alert_settings.channels(connection, holder.project_id)}
+            names = {
+                channel.id: channel.name for channel in alert_settings.channels(connection, holder.project_id)
+            }
         return JSONResponse(_rule(rule, names), 201)
 
     @router.delete(
@@ -79,8 +83,8 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
             raise refuse(error, "params") from None
         rule = Rule("preview", wanted.kind, params, "info", wanted.match)
         with database.reading() as connection:
-            found = try_rule(connection, holder.project_id, rule, wanted.days, datetime.now(UTC))
-        return JSONResponse(as_json(found))
+            preview = try_rule(connection, holder.project_id, rule, wanted.days, datetime.now(UTC))
+        return JSONResponse(as_json(preview))
 
     return router
 
@@ -90,12 +94,12 @@ def _read_rule(connection: Connection, project_id: int, wanted: bodies.RuleBody)
         params = read_params(wanted.kind, wanted.params)
     except ValidationError as error:
         raise refuse(error, "params") from None
-    known = {one.name: one.id for one in alert_settings.channels(connection, project_id)}
+    known = {channel.name: channel.id for channel in alert_settings.channels(connection, project_id)}
     channels = []
-    for place, given in enumerate(wanted.channels):
-        channel_id = known.get(given) if isinstance(given, str) else given
+    for index, named in enumerate(wanted.channels):
+        channel_id = known.get(named) if isinstance(named, str) else named
         if channel_id not in known.values():
-            raise fault(f"/body/channels/{place}", "unknown-channel", "There is no such channel.")
+            raise fault(f"/body/channels/{index}", "unknown-channel", "There is no such channel.")
         channels.append(cast(int, channel_id))
     default = next((rule for rule in DEFAULT_RULES if rule.name == wanted.name), None)
     if default is not None and default.kind != wanted.kind:
@@ -119,7 +123,7 @@ def _rule(rule: Rule, channel_names: dict[int, str]) -> dict[str, Any]:
         "params": rule.params.model_dump(mode="json"),
         "match": rule.match.model_dump(exclude_defaults=True),
         "severity": rule.severity,
-        "channels": [channel_names.get(one, str(one)) for one in rule.channels],
+        "channels": [channel_names.get(channel_id, str(channel_id)) for channel_id in rule.channels],
         "dry_run": rule.dry_run,
         "enabled": rule.enabled,
         "default": rule.is_default,

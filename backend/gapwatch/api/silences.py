@@ -47,8 +47,8 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
     def list_silences(query: Annotated[SilenceQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Those that hold or will hold."""
         with database.transaction() as connection:
-            found = alert_settings.silences(connection, holder.project_id, all_of_them=query.all)
-        return JSONResponse({"silences": as_json(found)})
+            silences = alert_settings.silences(connection, holder.project_id, all_of_them=query.all)
+        return JSONResponse({"silences": as_json(silences)})
 
     @router.post("/silences", status_code=201, summary="Silence alerts", responses=problems(*WRITE))
     def add_silence(
@@ -105,15 +105,15 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     def list_events(query: Annotated[EventQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Dated facts that may explain a change, newest first."""
         with database.transaction() as connection:
-            found = events.events_page(
+            rows = events.events_page(
                 connection,
                 holder.project_id,
                 deployment=query.deployment,
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = found[: query.limit]
-        more = page[-1]["id"] if len(found) > len(page) else None
+        page = rows[: query.limit]
+        more = page[-1]["id"] if len(rows) > len(page) else None
         return JSONResponse({"events": as_json(page), "next": more})
 
     @router.post("/events", status_code=201, summary="Tell of an event", responses=problems(*WRITE))

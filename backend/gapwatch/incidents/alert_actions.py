@@ -54,7 +54,7 @@ def comment_on(connection: Connection, project_id: int, alert_id: int, actor: st
         alert_id,
         from_state=alert.state,
         to_state=alert.state,
-        given="comment",
+        alert_input="comment",
         actor=actor,
         comment=comment,
     )

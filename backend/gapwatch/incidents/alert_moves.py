@@ -22,16 +22,16 @@ def apply_input(
     deployment_id: int,
     rule: Rule,
     series: str,
-    given: Input,
+    alert_input: Input,
     evidence: Mapping[str, Any],
 ) -> None:
     """Move the alert of a series, or open one. The caller settles the incident afterwards."""
     comment = evidence.get("note")
     alert = alert_transitions.open_alert(connection, project_id, deployment_id, rule.name, series)
     if alert is not None:
-        move_alert(connection, project_id, alert, given, SERVICE, comment, evidence)
+        move_alert(connection, project_id, alert, alert_input, SERVICE, comment, evidence)
         return
-    state = alert_changes.opening_state(given)
+    state = alert_changes.opening_state(alert_input)
     if state is None:
         return
     resolved_at = alert_transitions.last_resolved_at(connection, project_id, deployment_id, rule.name, series)
@@ -51,7 +51,7 @@ def apply_input(
         alert_id,
         from_state=None,
         to_state=state,
-        given=given,
+        alert_input=alert_input,
         actor=SERVICE,
         comment=comment,
     )
@@ -61,14 +61,14 @@ def move_alert(
     connection: Connection,
     project_id: int,
     alert: OpenAlert,
-    given: Input,
+    alert_input: Input,
     actor: str,
     comment: str | None,
     evidence: Mapping[str, Any] | None = None,
 ) -> bool:
     """Give an alert an input; whether channels have to be told."""
     change = alert_changes.change_alert(
-        alert, given, actor=actor, comment=comment, now=now(connection), evidence=evidence
+        alert, alert_input, actor=actor, comment=comment, now=now(connection), evidence=evidence
     )
     if change is None:
         return False
@@ -79,7 +79,7 @@ def move_alert(
         alert.id,
         from_state=alert.state,
         to_state=change.state,
-        given=given,
+        alert_input=alert_input,
         actor=actor,
         comment=comment,
     )
@@ -87,12 +87,12 @@ def move_alert(
 
 
 def note_data(
-    connection: Connection, project_id: int, deployment_id: int, given: Literal["data_stopped", "data_again"]
+    connection: Connection, project_id: int, deployment_id: int, alert_input: Literal["data_stopped", "data_again"]
 ) -> None:
     """The data of a deployment stopped or came again: its open alerts learn so."""
     alerts = alert_transitions.open_alerts(connection, project_id, deployment_id)
     for alert in alert_changes.without_data(alerts):
-        move_alert(connection, project_id, alert, given, SERVICE, None)
+        move_alert(connection, project_id, alert, alert_input, SERVICE, None)
 
 
 def end_alerts_of_missing_rules(

@@ -53,7 +53,7 @@ def show_alerts(visit: Visit) -> View:
     states: list[str] = OPEN if wanted.state is None else [] if wanted.state == "all" else [wanted.state]
     before = visit.request.query_params.get("after", "")
     before_id = int(before) if before.isascii() and before.isdecimal() and len(before) < 10 else None  # noqa: PLR2004
-    found = alert_list.alerts_page(
+    rows = alert_list.alerts_page(
         visit.transaction,
         visit.project_id,
         states=states,
@@ -63,16 +63,16 @@ def show_alerts(visit: Visit) -> View:
         before_id=before_id,
         limit=PAGE + 1,
     )
-    entries = [alert_entry(visit, row) for row in found[:PAGE]]
+    entries = [alert_entry(visit, row) for row in rows[:PAGE]]
     entries.sort(
-        key=lambda one: (URGENCY.index(one.state), SEVERITIES.index(one.severity), -one.since.timestamp())
+        key=lambda entry: (URGENCY.index(entry.state), SEVERITIES.index(entry.severity), -entry.since.timestamp())
     )
     older = None
-    if len(found) > PAGE:
-        older = links.to("alerts", **asked.given, after=found[PAGE - 1]["id"])
+    if len(rows) > PAGE:
+        older = links.to("alerts", **asked.given, after=rows[PAGE - 1]["id"])
     page = AlertsPage(
         entries=entries,
-        counts={state: sum(one.state == state for one in entries) for state in URGENCY},
+        counts={state: sum(entry.state == state for entry in entries) for state in URGENCY},
         deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
         given=asked.given,
         applied=applied(links, ("alerts",), asked.given),
@@ -126,4 +126,6 @@ def open_alerts(visit: Visit, deployment: str | None = None) -> list[AlertEntry]
         limit=1000,
     )
     entries = [alert_entry(visit, row) for row in rows if not row["dry_run"]]
-    return sorted(entries, key=lambda one: (URGENCY.index(one.state), SEVERITIES.index(one.severity), one.id))
+    return sorted(
+        entries, key=lambda entry: (URGENCY.index(entry.state), SEVERITIES.index(entry.severity), entry.id)
+    )

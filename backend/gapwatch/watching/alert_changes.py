@@ -58,7 +58,7 @@ class AlertChange:
 
 def change_alert(
     alert: OpenAlert,
-    given: Input,
+    alert_input: Input,
     *,
     actor: str,
     comment: str | None,
@@ -69,16 +69,16 @@ def change_alert(
 
     New evidence counts while an alert is pending. From then on it keeps that of its alarm.
     """
-    moved = move(alert.state, given, alert.before_no_data)
+    moved = move(alert.state, alert_input, alert.before_no_data)
     is_moved = moved.state != alert.state
     if not is_moved and moved.before == alert.before_no_data and comment is None:
         return None
-    takes_evidence = alert.state == "pending" and given in {"suspect", "breach"} and evidence is not None
+    takes_evidence = alert.state == "pending" and alert_input in {"suspect", "breach"} and evidence is not None
     resolved_at = None
     if moved.state == "resolved":
         resolved_at = now if is_moved else alert.resolved_at
     acknowledged_at, acknowledged_by = alert.acknowledged_at, alert.acknowledged_by
-    if given == "acknowledge" and acknowledged_at is None:
+    if alert_input == "acknowledge" and acknowledged_at is None:
         acknowledged_at, acknowledged_by = now, actor
     return AlertChange(
         state=moved.state,
@@ -92,9 +92,9 @@ def change_alert(
     )
 
 
-def opening_state(given: Input) -> State | None:
+def opening_state(alert_input: Input) -> State | None:
     """The state in which an input opens an alert; None if it opens none."""
-    state = move("ok", given).state
+    state = move("ok", alert_input).state
     return None if state == "ok" else state
 
 

@@ -127,14 +127,14 @@ def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
     totals: dict[str, int] = {}
     for share in shares:
         totals[share.condition] = totals.get(share.condition, 0) + share.n
-    told = [s for s in shares if s.n >= FEWEST_OF_A_ROBOT and s.n < totals[s.condition]]
-    told.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
+    comparable = [s for s in shares if s.n >= FEWEST_OF_A_ROBOT and s.n < totals[s.condition]]
+    comparable.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
     return [
         {"condition": s.condition, "level": s.level, "value": s.successes / s.n, "n": s.n}
-        for s in told[:MOST_SHOWN]
+        for s in comparable[:MOST_SHOWN]
     ]
 
 
 def slice_words(worst: Sequence[Mapping[str, Any]]) -> list[str]:
     """`lighting=dim 31 % of 26` for each."""
-    return [f"{one['condition']}={one['level']} {100 * one['value']:.0f} % of {one['n']}" for one in worst]
+    return [f"{s['condition']}={s['level']} {100 * s['value']:.0f} % of {s['n']}" for s in worst]

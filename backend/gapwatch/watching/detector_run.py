@@ -26,7 +26,7 @@ class StoredDetector:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something came true for a series under a rule. `index` is the place of the deciding episode in the batch."""
+    """Something came true for a series under a rule. `index` is that of the deciding episode in the batch."""
 
     rule: Rule
     series: str
@@ -50,23 +50,23 @@ class DetectorRun:
     # Values with time and id that wait for their block to be full.
     waiting: list[list[Any]] = field(default_factory=list)
     sessions: Sessions = field(default_factory=Sessions)
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
-def keep_marks(one: DetectorRun, mark_of: Callable[[int], list[str] | None]) -> None:
+def keep_marks(run: DetectorRun, mark_of: Callable[[int], list[str] | None]) -> None:
     """Only what the detector may still name is kept."""
-    kept = {str(number): mark_of(number) for number in set(one.detector.candidates()) if number < one.detector.n}
-    one.marks = {number: mark for number, mark in kept.items() if mark is not None}
+    kept = {str(number): mark_of(number) for number in set(run.detector.candidates()) if number < run.detector.n}
+    run.marks = {number: mark for number, mark in kept.items() if mark is not None}
 
 
 def evidence_of(
-    one: DetectorRun, crossing: Crossing, episode: SeenEpisode, mark_of: Callable[[int], list[str] | None]
+    run: DetectorRun, crossing: Crossing, episode: SeenEpisode, mark_of: Callable[[int], list[str] | None]
 ) -> dict[str, Any]:
     change = mark_of(crossing.change)
-    params = one.rule.params
+    params = run.rule.params
     promise = {name: getattr(params, name) for name in ("arl", "alpha") if hasattr(params, name)}
     evidence: dict[str, Any] = {
-        "series": one.series.series,
+        "series": run.series.name,
         "statistic": crossing.statistic,
         "e_value": crossing.value,
         "threshold": crossing.threshold,
@@ -75,7 +75,7 @@ def evidence_of(
         "decided_by": {"episode": episode.id, "at": time_words(episode.started_at)},
     }
     since = crossing.facts.get("since", {})
-    if one.series.series.partition("@")[0] in RATE_SERIES and since.get("value") is not None:
+    if run.series.name.partition("@")[0] in RATE_SERIES and since.get("value") is not None:
         # Episodes of one session are worth fewer independent ones.
         n = since["n"] / crossing.facts.get("sessions", {}).get("design_effect", 1.0)
         low, high = wilson(since["value"] * n, n)
@@ -83,8 +83,8 @@ def evidence_of(
     if change is not None and crossing.kind == "breach":
         evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
     reference = evidence.get("reference")
-    if reference is not None and "end" in reference and one.first is not None:
+    if reference is not None and "end" in reference and run.first is not None:
         end = mark_of(reference["end"])
         known = {name: value for name, value in reference.items() if name != "end"}
-        evidence["reference"] = known | {"from": one.first[0], "to": None if end is None else end[0]}
+        evidence["reference"] = known | {"from": run.first[0], "to": None if end is None else end[0]}
     return evidence

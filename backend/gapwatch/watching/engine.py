@@ -47,27 +47,27 @@ def watch_episodes(
     anew; if one was alarmed, its alert is over with it.
     """
     watched: dict[tuple[str, str], DetectorRun] = {}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in rules:
         watch = RULE_KINDS[rule.kind].watch
         if watch is None:
             continue
         is_joint = watch.is_joint(rule.params)
         for series in watch.series(rule, episodes, stored):
-            key = (rule.name, series.series)
-            watched[key] = one = _open(rule, watch, series, stored.get(key), found, seed)
+            key = (rule.name, series.name)
+            watched[key] = run = _open(rule, watch, series, stored.get(key), findings, seed)
             if not is_joint:
-                _feed(one, episodes, count, sim_counts)
+                _feed(run, episodes, count, sim_counts)
         if is_joint:
-            group = [one for (name, _), one in watched.items() if name == rule.name]
+            group = [run for (name, _), run in watched.items() if name == rule.name]
             feed_together(group, episodes, count)
-            for one in group:
-                _hold(one, len(episodes), count)
-    for one in watched.values():
-        found += one.found
-    order = {rule.name: place for place, rule in enumerate(rules)}
-    found.sort(key=lambda f: (f.index, order[f.rule.name], f.series))
-    return found, {key: _close(one) for key, one in watched.items()}
+            for run in group:
+                _hold(run, len(episodes), count)
+    for run in watched.values():
+        findings += run.findings
+    order = {rule.name: index for index, rule in enumerate(rules)}
+    findings.sort(key=lambda finding: (finding.index, order[finding.rule.name], finding.series))
+    return findings, {key: _close(run) for key, run in watched.items()}
 
 
 def _open(
@@ -75,13 +75,13 @@ def _open(
     watch: EpisodeWatch,
     series: RuleSeries,
     stored: StoredDetector | None,
-    found: list[Finding],
+    findings: list[Finding],
     seed: int,
 ) -> DetectorRun:
     params = _stored_params(rule)
     if stored is not None and stored.params != params:
         if stored.state.get("alarmed"):
-            found.append(Finding(rule, series.series, "recovery", 0, {"note": "the rule was changed"}))
+            findings.append(Finding(rule, series.name, "recovery", 0, {"note": "the rule was changed"}))
         stored = None
     state = {} if stored is None else stored.state
     detector = watch.detector(rule, series, state.get("detector"), seed)
@@ -102,160 +102,160 @@ def _open(
     )
 
 
-def _close(one: DetectorRun) -> StoredDetector:
+def _close(run: DetectorRun) -> StoredDetector:
     state = {
-        "detector": one.detector.dump(),
-        "marks": one.marks,
-        "first": one.first,
-        "pending_until": one.pending_until,
-        "pending_evidence": one.pending_evidence,
-        "policy_id": one.policy_id,
-        "waiting": one.waiting,
-        "sessions": one.sessions.dump(),
-        "alarmed": one.detector.is_alarmed,
+        "detector": run.detector.dump(),
+        "marks": run.marks,
+        "first": run.first,
+        "pending_until": run.pending_until,
+        "pending_evidence": run.pending_evidence,
+        "policy_id": run.policy_id,
+        "waiting": run.waiting,
+        "sessions": run.sessions.dump(),
+        "alarmed": run.detector.is_alarmed,
     }
-    return StoredDetector(_stored_params(one.rule), state)
+    return StoredDetector(_stored_params(run.rule), state)
 
 
 def _stored_params(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **rule.params.model_dump(mode="json", exclude={"flap_minutes"})}
 
 
-def _feed(one: DetectorRun, block: Sequence[SeenEpisode], count: int, sim_counts: SimCounts) -> None:
-    queue = _Queue(one, block)
-    if isinstance(one.detector, SimDetector) and one.policy_id is not None:
-        one.detector.sim = sim_counts(one.policy_id)
-    for place, episode in enumerate(block):
-        if one.series.left is not None and one.series.left(episode):
+def _feed(run: DetectorRun, block: Sequence[SeenEpisode], count: int, sim_counts: SimCounts) -> None:
+    queue = _Queue(run, block)
+    if isinstance(run.detector, SimDetector) and run.policy_id is not None:
+        run.detector.sim = sim_counts(run.policy_id)
+    for index, episode in enumerate(block):
+        if run.series.left is not None and run.series.left(episode):
             # The stage that was not kept was left: there is nothing more to recover from.
-            queue.end_sessions(place)
-            if one.detector.is_alarmed:
-                one.detector.restart()
+            queue.end_sessions(index)
+            if run.detector.is_alarmed:
+                run.detector.restart()
                 note = {"note": "the stage was left"}
-                one.found.append(Finding(one.rule, one.series.series, "recovery", place, note))
-        value = one.series.value(episode)
+                run.findings.append(Finding(run.rule, run.series.name, "recovery", index, note))
+        value = run.series.value(episode)
         if value is None:
             continue
-        if isinstance(one.detector, SimDetector) and episode.policy_id != one.policy_id:
-            queue.end_sessions(place)
-            if one.policy_id is not None:
-                one.detector.forget_processes()
-            one.policy_id, one.detector.sim = episode.policy_id, sim_counts(episode.policy_id)
-        if episode.session is not None or not one.sessions.is_empty:
-            queue.add_in_session(place, episode, value)
+        if isinstance(run.detector, SimDetector) and episode.policy_id != run.policy_id:
+            queue.end_sessions(index)
+            if run.policy_id is not None:
+                run.detector.forget_processes()
+            run.policy_id, run.detector.sim = episode.policy_id, sim_counts(episode.policy_id)
+        if episode.session is not None or not run.sessions.is_empty:
+            queue.add_in_session(index, episode, value)
         else:
-            queue.add(place, [value])
+            queue.add(index, [value])
     queue.run()
-    _hold(one, len(block), count)
+    _hold(run, len(block), count)
 
 
 class _Queue:
-    """What a detector is to be given, each with the place of the episode that completed it."""
+    """What a detector is to be given, each with the index of the episode that completed it."""
 
-    def __init__(self, one: DetectorRun, block: Sequence[SeenEpisode]) -> None:
-        self._one, self._block = one, block
-        self._given: list[float | DetectorInput] = []
-        self._places: list[int] = []
+    def __init__(self, run: DetectorRun, block: Sequence[SeenEpisode]) -> None:
+        self._detector_run, self._block = run, block
+        self._inputs: list[float | DetectorInput] = []
+        self._indices: list[int] = []
 
-    def add(self, place: int, given: Sequence[float | DetectorInput]) -> None:
-        self._given += given
-        self._places += [place] * len(given)
+    def add(self, index: int, inputs: Sequence[float | DetectorInput]) -> None:
+        self._inputs += inputs
+        self._indices += [index] * len(inputs)
 
-    def add_in_session(self, place: int, episode: SeenEpisode, value: float) -> None:
-        one, detector, size = self._one, self._one.detector, 0
+    def add_in_session(self, index: int, episode: SeenEpisode, value: float) -> None:
+        run, detector, size = self._detector_run, self._detector_run.detector, 0
         if not isinstance(detector, LevelDetector | SimDetector):
-            self.add(place, [value])
+            self.add(index, [value])
             return
-        self.add(place, one.sessions.end_before(episode))
-        if one.sessions.begins(episode):
+        self.add(index, run.sessions.end_before(episode))
+        if run.sessions.begins(episode):
             # How it is judged depends on the sessions before it.
             self.run()
             size = detector.part_size()
-        self.add(place, one.sessions.take(episode, value, size))
+        self.add(index, run.sessions.take(episode, value, size))
 
-    def end_sessions(self, place: int) -> None:
-        if not self._one.sessions.is_empty:
-            self.add(place, self._one.sessions.end_all())
+    def end_sessions(self, index: int) -> None:
+        if not self._detector_run.sessions.is_empty:
+            self.add(index, self._detector_run.sessions.end_all())
         self.run()
 
     def run(self) -> None:
-        if self._given:
-            _run(self._one, self._block, self._given, self._places)
-            self._given, self._places = [], []
+        if self._inputs:
+            _run(self._detector_run, self._block, self._inputs, self._indices)
+            self._inputs, self._indices = [], []
 
 
 def _run(
-    one: DetectorRun, block: Sequence[SeenEpisode], queue: Sequence[float | DetectorInput], places: Sequence[int]
+    run: DetectorRun, block: Sequence[SeenEpisode], queue: Sequence[float | DetectorInput], indices: Sequence[int]
 ) -> None:
-    first_number = one.detector.n
-    has_parts = any(isinstance(given, DetectorInput) for given in queue)
+    first_number = run.detector.n
+    has_parts = any(isinstance(item, DetectorInput) for item in queue)
     starts = list(accumulate(map(_size, queue), initial=first_number)) if has_parts else []
 
     def mark_of(number: int) -> list[str] | None:
         if number < first_number:
-            return one.marks.get(str(number))
+            return run.marks.get(str(number))
         at = min(bisect_right(starts, number) - 1 if has_parts else number - first_number, len(queue) - 1)
-        given = queue[at]
-        if isinstance(given, DetectorInput):
-            return given.first
-        episode = block[places[at]]
+        item = queue[at]
+        if isinstance(item, DetectorInput):
+            return item.first
+        episode = block[indices[at]]
         return [time_words(episode.started_at), episode.id]
 
-    if one.first is None:
-        one.first = mark_of(first_number)
+    if run.first is None:
+        run.first = mark_of(first_number)
     if has_parts:
-        crossings = _update_by_sessions(one, queue)
+        crossings = _update_by_sessions(run, queue)
     else:
-        crossings = [(crossing.index, crossing) for crossing in one.detector.update(cast(Sequence[float], queue))]
+        crossings = [(crossing.index, crossing) for crossing in run.detector.update(cast(Sequence[float], queue))]
     for at, crossing in crossings:
-        place = places[at]
-        evidence = evidence_of(one, crossing, block[place], mark_of)
-        one.found.append(Finding(one.rule, one.series.series, crossing.kind, place, evidence))
-    keep_marks(one, mark_of)
+        index = indices[at]
+        evidence = evidence_of(run, crossing, block[index], mark_of)
+        run.findings.append(Finding(run.rule, run.series.name, crossing.kind, index, evidence))
+    keep_marks(run, mark_of)
 
 
-def _size(given: float | DetectorInput) -> int:
-    return given.n if isinstance(given, DetectorInput) else 1
+def _size(item: float | DetectorInput) -> int:
+    return item.n if isinstance(item, DetectorInput) else 1
 
 
-def _update_by_sessions(one: DetectorRun, queue: Sequence[float | DetectorInput]) -> list[tuple[int, Crossing]]:
+def _update_by_sessions(run: DetectorRun, queue: Sequence[float | DetectorInput]) -> list[tuple[int, Crossing]]:
     """Single episodes as if there were no sessions, parts of sessions as such, in their order."""
-    given = [item.given if isinstance(item, DetectorInput) else item for item in queue]
-    found: list[tuple[int, Crossing]] = []
+    values = [item.value if isinstance(item, DetectorInput) else item for item in queue]
+    crossings_at: list[tuple[int, Crossing]] = []
     at = 0
-    for are_parts, run in groupby(given, lambda item: isinstance(item, SessionPart)):
-        items = list(run)
+    for are_parts, group in groupby(values, lambda item: isinstance(item, SessionPart)):
+        items = list(group)
         if are_parts:
-            crossings = cast(LevelDetector | SimDetector, one.detector).update_by_sessions(
+            crossings = cast(LevelDetector | SimDetector, run.detector).update_by_sessions(
                 cast(Sequence[SessionPart], items)
             )
         else:
-            crossings = one.detector.update(cast(Sequence[float], items))
-        found += [(at + crossing.index, crossing) for crossing in crossings]
+            crossings = run.detector.update(cast(Sequence[float], items))
+        crossings_at += [(at + crossing.index, crossing) for crossing in crossings]
         at += len(items)
-    return found
+    return crossings_at
 
 
-def _hold(one: DetectorRun, size: int, count: int) -> None:
+def _hold(run: DetectorRun, size: int, count: int) -> None:
     """A breach that must last is a suspect until enough episodes of the deployment have passed."""
-    wait = one.rule.params.for_episodes
+    wait = run.rule.params.for_episodes
     if not wait:
         return
     kept: list[Finding] = []
-    for f in one.found:
-        _let_go(one, kept, until=f.index, offset_count=count)
-        if f.input == "breach":
-            one.pending_until, one.pending_evidence = count + f.index + wait, f.evidence
-            kept.append(Finding(f.rule, f.series, "suspect", f.index, f.evidence))
+    for finding in run.findings:
+        _let_go(run, kept, until=finding.index, offset_count=count)
+        if finding.input == "breach":
+            run.pending_until, run.pending_evidence = count + finding.index + wait, finding.evidence
+            kept.append(Finding(finding.rule, finding.series, "suspect", finding.index, finding.evidence))
         else:
-            one.pending_until = one.pending_evidence = None
-            kept.append(f)
-    _let_go(one, kept, until=size - 1, offset_count=count)
-    one.found = kept
+            run.pending_until = run.pending_evidence = None
+            kept.append(finding)
+    _let_go(run, kept, until=size - 1, offset_count=count)
+    run.findings = kept
 
 
-def _let_go(one: DetectorRun, kept: list[Finding], *, until: int, offset_count: int) -> None:
-    if one.pending_until is not None and one.pending_until <= offset_count + until:
-        index = max(0, one.pending_until - offset_count)
-        kept.append(Finding(one.rule, one.series.series, "breach", index, one.pending_evidence or {}))
-        one.pending_until = one.pending_evidence = None
+def _let_go(run: DetectorRun, kept: list[Finding], *, until: int, offset_count: int) -> None:
+    if run.pending_until is not None and run.pending_until <= offset_count + until:
+        index = max(0, run.pending_until - offset_count)
+        kept.append(Finding(run.rule, run.series.name, "breach", index, run.pending_evidence or {}))
+        run.pending_until = run.pending_evidence = None

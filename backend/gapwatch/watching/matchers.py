@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
 Glob = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
-Globs = Annotated[list[Glob], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+Globs = Annotated[list[Glob], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Match(BaseModel):

@@ -60,7 +60,7 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
             for reason in reasons
         ],
         "category": None if facts.category is None else dict(facts.category),
-        "worst_slices": [dict(one) for one in facts.slices],
+        "worst_slices": [dict(worst) for worst in facts.slices],
         "changes": [dict(change) for change in facts.changes],
         "robots": {"affected": list(facts.robots.affected), "unaffected": list(facts.robots.unaffected)},
         "link": facts.link,
@@ -80,20 +80,22 @@ def test_content(channel: str) -> dict[str, Any]:
 
 def lines(content: Mapping[str, Any]) -> list[str]:
     """The notification as lines of plain text, for mail, chat and anything without fields of its own."""
-    found = [reason["sentence"] for reason in content["reasons"]]
+    paragraphs = [reason["sentence"] for reason in content["reasons"]]
     category = content.get("category")
     if category:
         points = f"{100 * category['contribution']:.0f} points"
-        found.append(f"Leading gap category: {category_name(category['category'])} ({points}).")
+        paragraphs.append(f"Leading gap category: {category_name(category['category'])} ({points}).")
     if content.get("worst_slices"):
-        found.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
+        paragraphs.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
     for change in content.get("changes", ()):
-        found.append(f"Before it: {change['title']} ({change['kind']}, {clock(change['at'])}).")
+        paragraphs.append(f"Before it: {change['title']} ({change['kind']}, {clock(change['at'])}).")
     affected = content.get("robots", {}).get("affected")
     if affected:
         spared = content["robots"]["unaffected"]
-        found.append(f"Robots affected: {_listed(affected)}" + (f"; not: {_listed(spared)}." if spared else "."))
-    return found
+        paragraphs.append(
+            f"Robots affected: {_listed(affected)}" + (f"; not: {_listed(spared)}." if spared else ".")
+        )
+    return paragraphs
 
 
 def phrase(reason: AlertReason) -> str:
@@ -105,19 +107,19 @@ def phrase(reason: AlertReason) -> str:
 def sentence(reason: AlertReason) -> str:
     """The whole of one reason: numbers, interval, how sure, and which rule says so."""
     evidence = reason.evidence
-    told = phrase(reason)
+    words = phrase(reason)
     drop = evidence.get("drop")
     if drop and drop.get("value") is not None:
         low, high = drop["interval"]
-        told += f"; drop {100 * drop['value']:.0f} points [{100 * low:.0f}, {100 * high:.0f}]"
+        words += f"; drop {100 * drop['value']:.0f} points [{100 * low:.0f}, {100 * high:.0f}]"
     interval = (evidence.get("since") or evidence).get("interval")
     if interval and not drop:
-        told += f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
+        words += f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
     promise = ""
     if evidence.get("arl"):
         promise = f", at most one false alarm in {evidence['arl']:,.0f} episodes"
     flags = "".join(f", {flag}" for flag in ("regressed", "escalating") if getattr(reason, flag))
-    return f"{told} ({reason.rule}{promise}{flags})."
+    return f"{words} ({reason.rule}{promise}{flags})."
 
 
 def cut(text: str, length: int) -> str:
@@ -125,8 +127,8 @@ def cut(text: str, length: int) -> str:
 
 
 def _since(reason: AlertReason) -> str | None:
-    found = reason.evidence.get("change_point", {}).get("at") or reason.evidence.get("heard_at")
-    return None if found is None else str(found)
+    start = reason.evidence.get("change_point", {}).get("at") or reason.evidence.get("heard_at")
+    return None if start is None else str(start)
 
 
 def _order(reason: AlertReason) -> int:

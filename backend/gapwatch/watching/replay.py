@@ -55,17 +55,17 @@ def replay_all(archive: Archive, rule: Rule, days: int, now: datetime) -> dict[s
     since = now - timedelta(days=days)
     places = {number: words for number, words in archive.deployments() if _fits(rule, words)}
     if isinstance(rule.params, NoDataParams):
-        found = _silences(archive, rule.params, places, since, now)
+        deployments = _silences(archive, rule.params, places, since, now)
     else:
-        found = [_of_deployment(archive, rule, number, words, since) for number, words in places.items()]
-    total = sum(len(one["firings"]) for one in found)
+        deployments = [_of_deployment(archive, rule, number, words, since) for number, words in places.items()]
+    total = sum(len(deployment["firings"]) for deployment in deployments)
     times = "once" if total == 1 else f"{total} times"
     return {
         "since": since,
         "until": now,
         "fired": total,
         "sentence": f"This rule would have fired {times} in the last {days} days.",
-        "deployments": found,
+        "deployments": deployments,
     }
 
 
@@ -102,24 +102,24 @@ def _of_deployment(
         return known[policy_id]
 
     def watch(rules: Sequence[Rule]) -> Sequence[Any]:
-        found, _ = watch_episodes(rules, {}, episodes, count=0, sim_counts=sim_counts, seed=deployment_id)
-        return found
+        findings, _ = watch_episodes(rules, {}, episodes, count=0, sim_counts=sim_counts, seed=deployment_id)
+        return findings
 
     firings = _Firings()
     if isinstance(rule.params, CategoryParams):
-        crossings = watch([one for one in archive.drop_rules() if _fits(one, words)])
+        crossings = watch([drop_rule for drop_rule in archive.drop_rules() if _fits(drop_rule, words)])
 
         def costs(index: int, since: datetime, until: datetime) -> Sequence[CategoryCost]:
             return archive.category_costs(deployment_id, episodes[index].policy_id, since, until)
 
         _ask_ledger(rule.params, crossings, episodes, costs, firings)
     else:
-        for one in watch([rule]):
-            at = episodes[one.index].started_at
-            if one.input == "breach":
-                firings.fire(one.series, at, one.evidence)
-            elif one.input == "recovery":
-                firings.clear(one.series, at)
+        for finding in watch([rule]):
+            at = episodes[finding.index].started_at
+            if finding.input == "breach":
+                firings.fire(finding.series, at, finding.evidence)
+            elif finding.input == "recovery":
+                firings.clear(finding.series, at)
     return {"deployment": words["deployment"], "episodes": len(episodes), "firings": firings.all}
 
 
@@ -144,8 +144,8 @@ def _ask_ledger(
                 firings.clear(category, episodes[index].started_at)
             continue
         since = newest[index] - timedelta(days=params.window_days)
-        found = costs(index, since, newest[index] + timedelta(seconds=1))
-        verdict = judge_costs(params, found, set(firings.open))
+        category_costs = costs(index, since, newest[index] + timedelta(seconds=1))
+        verdict = judge_costs(params, category_costs, set(firings.open))
         for category, evidence in verdict.breaches.items():
             firings.fire(category, episodes[index].started_at, evidence)
         for category in verdict.recoveries:
@@ -155,18 +155,18 @@ def _ask_ledger(
 def _dropped(crossings: Sequence[Any], n: int) -> list[bool]:
     """Whether real was established to be below sim after each episode."""
     at: dict[int, list[Any]] = {}
-    for one in crossings:
-        at.setdefault(one.index, []).append(one)
+    for finding in crossings:
+        at.setdefault(finding.index, []).append(finding)
     open_: set[str] = set()
-    found = []
+    dropped = []
     for index in range(n):
-        for one in at.get(index, ()):
-            if one.input == "breach":
-                open_.add(one.rule.name)
-            elif one.input == "recovery":
-                open_.discard(one.rule.name)
-        found.append(bool(open_))
-    return found
+        for finding in at.get(index, ()):
+            if finding.input == "breach":
+                open_.add(finding.rule.name)
+            elif finding.input == "recovery":
+                open_.discard(finding.rule.name)
+        dropped.append(bool(open_))
+    return dropped
 
 
 def _silences(

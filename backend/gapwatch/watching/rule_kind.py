@@ -18,7 +18,7 @@ THIN_GAP = "\u202f"
 class RuleSeries:
     """One series under one rule. `left` says of an episode that what is judged is over with it."""
 
-    series: str
+    name: str
     value: Callable[[SeenEpisode], float | None]
     left: Callable[[SeenEpisode], bool] | None = None
     limit: float | None = None

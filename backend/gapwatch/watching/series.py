@@ -55,7 +55,7 @@ def time_words(at: datetime) -> str:
 
 def names_in(kind: str, episodes: Iterable[SeenEpisode]) -> list[str]:
     """The series of every signal, or of every metric, that these episodes have."""
-    found: set[str] = set()
+    names: set[str] = set()
     for episode in episodes:
-        found.update(episode.signals if kind == "signals" else episode.metrics)
-    return sorted(f"{kind[:-1]}:{name}" for name in found)
+        names.update(episode.signals if kind == "signals" else episode.metrics)
+    return sorted(f"{kind[:-1]}:{name}" for name in names)

@@ -36,22 +36,22 @@ class OpenSession:
 class DetectorInput:
     """What a detector is given: an episode's value, or a part of a session. `first` names its first episode."""
 
-    given: float | SessionPart
+    value: float | SessionPart
     first: list[str]
 
     @property
     def n(self) -> int:
-        return self.given.n if isinstance(self.given, SessionPart) else 1
+        return self.value.n if isinstance(self.value, SessionPart) else 1
 
 
 class Sessions:
     """The open sessions of one series of a deployment, in the order in which they began."""
 
     def __init__(self, stored: Sequence[dict[str, Any]] = ()) -> None:
-        self._open = {one["session"]: OpenSession(**one) for one in stored}
+        self._open = {session["session"]: OpenSession(**session) for session in stored}
 
     def dump(self) -> list[dict[str, Any]]:
-        return [asdict(one) for one in self._open.values()]
+        return [asdict(session) for session in self._open.values()]
 
     @property
     def is_empty(self) -> bool:
@@ -69,11 +69,13 @@ class Sessions:
         """
         at_s = episode.started_at.timestamp()
 
-        def moved_on(one: OpenSession) -> bool:
-            return one.robot == episode.robot and episode.session not in {None, one.session}
+        def moved_on(session: OpenSession) -> bool:
+            return session.robot == episode.robot and episode.session not in {None, session.session}
 
-        over = [one for one in self._open.values() if moved_on(one) or at_s - one.last_s > OVER_AFTER_S]
-        complete = [fed for one in over for fed in self._end(one)]
+        over = [
+            session for session in self._open.values() if moved_on(session) or at_s - session.last_s > OVER_AFTER_S
+        ]
+        complete = [part for session in over for part in self._end(session)]
         if self.begins(episode) and len(self._open) >= MOST_OPEN:
             complete += self._end(next(iter(self._open.values())))
         return complete
@@ -83,29 +85,33 @@ class Sessions:
         mark, at_s = [time_words(episode.started_at), episode.id], episode.started_at.timestamp()
         if episode.session is None:
             return [DetectorInput(value, mark)]
-        one = self._open.setdefault(episode.session, OpenSession(episode.session, None, at_s, part_size, mark))
-        one.robot, one.last_s = episode.robot, max(one.last_s, at_s)
-        one.n, one.total = one.n + 1, one.total + value
-        if not one.part_size:
+        session = self._open.setdefault(episode.session, OpenSession(episode.session, None, at_s, part_size, mark))
+        session.robot, session.last_s = episode.robot, max(session.last_s, at_s)
+        session.n, session.total = session.n + 1, session.total + value
+        if not session.part_size:
             return [DetectorInput(value, mark)]
-        if not one.part_n:
-            one.first = mark
-        one.part_n, one.part_total = one.part_n + 1, one.part_total + value
-        if one.part_n < one.part_size:
+        if not session.part_n:
+            session.first = mark
+        session.part_n, session.part_total = session.part_n + 1, session.part_total + value
+        if session.part_n < session.part_size:
             return []
-        full = DetectorInput(SessionPart(one.part_total / one.part_n, one.part_n), one.first)
-        one.part_n, one.part_total = 0, 0.0
+        full = DetectorInput(SessionPart(session.part_total / session.part_n, session.part_n), session.first)
+        session.part_n, session.part_total = 0, 0.0
         return [full]
 
     def end_all(self) -> list[DetectorInput]:
-        return [fed for one in list(self._open.values()) for fed in self._end(one)]
+        return [part for session in list(self._open.values()) for part in self._end(session)]
 
-    def _end(self, one: OpenSession) -> list[DetectorInput]:
-        del self._open[one.session]
-        ended = (one.total, one.n)
-        if not one.part_size:
-            return [DetectorInput(SessionPart(0.0, 0, is_judged=False, ended=ended, counted=True), one.first)]
+    def _end(self, session: OpenSession) -> list[DetectorInput]:
+        del self._open[session.session]
+        ended = (session.total, session.n)
+        if not session.part_size:
+            return [DetectorInput(SessionPart(0.0, 0, is_judged=False, ended=ended, counted=True), session.first)]
         # What is left after the last full part says too little by itself if it is short.
-        is_judged = one.part_n == one.n or 2 * one.part_n >= one.part_size
-        mean = one.part_total / one.part_n if one.part_n else 0.0
-        return [DetectorInput(SessionPart(mean, one.part_n, is_judged and one.part_n > 0, ended), one.first)]
+        is_judged = session.part_n == session.n or 2 * session.part_n >= session.part_size
+        mean = session.part_total / session.part_n if session.part_n else 0.0
+        return [
+            DetectorInput(
+                SessionPart(mean, session.part_n, is_judged and session.part_n > 0, ended), session.first
+            )
+        ]

@@ -89,8 +89,10 @@ def hearings_of(arrivals: Sequence[RobotArrival]) -> dict[str, list[tuple[dateti
     by_robot: dict[str, list[RobotArrival]] = {}
     for arrival in arrivals:
         by_robot.setdefault(arrival.sender, []).append(arrival)
-    found = {}
-    for robot, mine in by_robot.items():
-        live = [(one.received_at, one.deployment_id) for one in mine if one.is_live]
-        found[robot] = sorted(live or [(one.started_at, one.deployment_id) for one in mine])
-    return found
+    hearings = {}
+    for robot, arrivals_of_robot in by_robot.items():
+        live = [(arrival.received_at, arrival.deployment_id) for arrival in arrivals_of_robot if arrival.is_live]
+        hearings[robot] = sorted(
+            live or [(arrival.started_at, arrival.deployment_id) for arrival in arrivals_of_robot]
+        )
+    return hearings

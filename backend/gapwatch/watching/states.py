@@ -89,12 +89,12 @@ class StateChange(NamedTuple):
     notify: NotificationAction | None
 
 
-def move(state: State, given: Input, before: State | None = None) -> StateChange:
-    to, notify = MOVES[state, given]
+def move(state: State, alert_input: Input, before: State | None = None) -> StateChange:
+    to, notify = MOVES[state, alert_input]
     if to == BEFORE:
         return StateChange(before or "firing", None, notify)
     if to == "no_data":
-        if given == "acknowledge":
+        if alert_input == "acknowledge":
             # Acknowledged once is enough.
             return StateChange("no_data", "acknowledged", None if before == "acknowledged" else notify)
         return StateChange("no_data", before if state == "no_data" else state, notify)

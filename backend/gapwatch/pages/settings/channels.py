@@ -110,11 +110,11 @@ class ChannelHandlers:
         What the other side said appears in the log below within seconds.
         """
         number = visit.form.number("channel")
-        found = alert_settings.channels(visit.transaction, visit.project_id, number) if number else []
-        if not found:
+        channels = alert_settings.channels(visit.transaction, visit.project_id, number) if number else []
+        if not channels:
             raise NotFound("There is no such channel.")
-        content = test_content(found[0].name)
-        mail_addresses.try_channel(visit.transaction, visit.project_id, number, found[0].config, content)
+        content = test_content(channels[0].name)
+        mail_addresses.try_channel(visit.transaction, visit.project_id, number, channels[0].config, content)
         self._nudge("send")
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
 
@@ -125,12 +125,12 @@ class ChannelHandlers:
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
 
     def _view(self, visit: Visit, kind: str, problem: str = "") -> View:
-        found = alert_settings.channels(visit.transaction, visit.project_id)
+        channels = alert_settings.channels(visit.transaction, visit.project_id)
         page = ChannelsPage(
             channels=[
-                _entry(one, mail_addresses.addresses_of(visit.transaction, visit.project_id, one.config))
-                for one in found
-                if one.enabled
+                _entry(channel, mail_addresses.addresses_of(visit.transaction, visit.project_id, channel.config))
+                for channel in channels
+                if channel.enabled
             ],
             kinds={name: known.label for name, known in CHANNEL_KINDS.items()},
             kind=kind,
@@ -151,15 +151,15 @@ class ChannelHandlers:
         return View("settings_channels.html", page, 422 if problem else 200)
 
 
-def _entry(one: alert_settings.Channel, known: list[mail_addresses.MailAddress]) -> ChannelEntry:
+def _entry(channel: alert_settings.Channel, known: list[mail_addresses.MailAddress]) -> ChannelEntry:
     waiting = [address.address for address in known if address.confirmed_at is None]
     return ChannelEntry(
-        one.id,
-        one.name,
-        one.kind,
-        dict(one.config),
-        one.routing.model_dump(mode="json", exclude_none=True),
-        one.created_at,
+        channel.id,
+        channel.name,
+        channel.kind,
+        dict(channel.config),
+        channel.routing.model_dump(mode="json", exclude_none=True),
+        channel.created_at,
         waiting,
         is_told=not known or len(waiting) < len(known),
     )

@@ -71,8 +71,8 @@ class RulesPage:
 def show_rules(visit: Visit) -> View:
     edited = visit.request.query_params.get("edit", "")
     rules = alert_settings.rules(visit.transaction, visit.project_id)
-    found = next((rule for rule in rules if rule.name == edited), None)
-    return _view(visit, _draft_of(found) if found else _empty_draft())
+    edited_rule = next((rule for rule in rules if rule.name == edited), None)
+    return _view(visit, _draft_of(edited_rule) if edited_rule else _empty_draft())
 
 
 def change_rules(visit: Visit) -> View | Response:
@@ -93,11 +93,11 @@ def change_rules(visit: Visit) -> View | Response:
 
 def _switch(visit: Visit, name: str, what: str) -> Response:
     rules = alert_settings.rules(visit.transaction, visit.project_id)
-    found = next((rule for rule in rules if rule.name == name), None)
-    if found is None:
+    current = next((rule for rule in rules if rule.name == name), None)
+    if current is None:
         raise NotFound("There is no rule with this name.")
     if what == "switch":
-        changed = replace(found, enabled=not found.enabled)
+        changed = replace(current, enabled=not current.enabled)
         alert_settings.put_rule(visit.transaction, visit.project_id, changed, visit.actor)
     else:
         if not alert_settings.delete_rule(visit.transaction, visit.project_id, name, visit.actor):
@@ -115,8 +115,8 @@ def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
     if default is not None and default.kind != draft.kind:
         return None, f"The default rule of this name is of kind {default.kind}."
     try:
-        given = json.loads(draft.params or "{}")
-        params = read_params(draft.kind, given)
+        values = json.loads(draft.params or "{}")
+        params = read_params(draft.kind, values)
         match = Match.model_validate({name: text.split() for name, text in draft.match.items() if text})
     except json.JSONDecodeError:
         return None, "The parameters are not valid JSON."
@@ -163,8 +163,10 @@ def _empty_draft() -> RuleDraft:
 
 
 def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None, problem: str = "") -> View:
-    channels = [one for one in alert_settings.channels(visit.transaction, visit.project_id) if one.enabled]
-    names = {one.id: one.name for one in channels}
+    channels = [
+        channel for channel in alert_settings.channels(visit.transaction, visit.project_id) if channel.enabled
+    ]
+    names = {channel.id: channel.name for channel in channels}
     own = {rule.name for rule in alert_settings.own_rules(visit.transaction, visit.project_id)}
     page = RulesPage(
         rules=[
@@ -190,7 +192,7 @@ def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None,
             for name, kind in RULE_KINDS.items()
         },
         severities=("info", "warning", "critical"),
-        channels=[(one.id, one.name) for one in channels],
+        channels=[(channel.id, channel.name) for channel in channels],
         draft=draft,
         preview=preview,
         problem=problem,

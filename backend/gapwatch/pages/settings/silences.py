@@ -31,13 +31,13 @@ def show_silences(visit: Visit) -> View:
 
 def add_silence(visit: Visit) -> View | Response:
     reason, lasting = visit.form.line("reason", 500), visit.form.one("lasting")
-    given = {name: visit.form.line(name).split() for name in MATCHED if visit.form.line(name)}
+    match_words = {name: visit.form.line(name).split() for name in MATCHED if visit.form.line(name)}
     if not reason or lasting not in LASTING:
         return _view(visit, "Say why, and for how long.")
-    if not given:
+    if not match_words:
         return _view(visit, "Say what is silenced: a deployment, a site or a rule; * stands for anything.")
     try:
-        match = Match.model_validate(given)
+        match = Match.model_validate(match_words)
     except ValidationError:
         return _view(visit, "A name is too long.")
     now = datetime.now(UTC)
@@ -61,5 +61,5 @@ def end_silence(visit: Visit) -> Response:
 
 
 def _view(visit: Visit, problem: str = "") -> View:
-    found = alert_settings.silences(visit.transaction, visit.project_id)
-    return View("settings_silences.html", SilencesPage(found, list(LASTING), problem), 422 if problem else 200)
+    silences = alert_settings.silences(visit.transaction, visit.project_id)
+    return View("settings_silences.html", SilencesPage(silences, list(LASTING), problem), 422 if problem else 200)

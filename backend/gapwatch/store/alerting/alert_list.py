@@ -63,18 +63,18 @@ def find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[s
         """),
         place,
     ).mappings()
-    found = dict(row)
-    incident_id = found["incident"]
-    found["history"] = [dict(one) for one in history]
-    found["incident"] = None if incident_id is None else _incident(connection, project_id, incident_id)
-    found["deliveries"] = (
+    alert = dict(row)
+    incident_id = alert["incident"]
+    alert["history"] = [dict(transition) for transition in history]
+    alert["incident"] = None if incident_id is None else _incident(connection, project_id, incident_id)
+    alert["deliveries"] = (
         []
         if incident_id is None
         else deliveries_page(
             connection, project_id, incident=incident_id, channel=None, state=None, before_id=None, limit=100
         )
     )
-    return found
+    return alert
 
 
 def _incident(connection: Connection, project_id: int, incident_id: int) -> dict[str, Any]:

@@ -178,21 +178,21 @@ def put_channel(
             disabled_at = CASE WHEN :enabled THEN NULL ELSE coalesce(disabled_at, now()) END
         WHERE project_id = :p AND id = :id RETURNING id
         """
-    found = connection.execute(text(statement), values).scalar()
-    if found is not None:
+    put_id = connection.execute(text(statement), values).scalar()
+    if put_id is not None:
         incidents.reconsider_untold(connection, project_id)
         mail_addresses.forget_unused(connection, project_id)
         if kind == "email" and enabled:
-            mail_addresses.ask(connection, project_id, found, config["to"])
+            mail_addresses.ask(connection, project_id, put_id, config["to"])
         action = "channel.create" if channel_id is None else "channel.change"
-        audit(connection, project_id, actor, action, f"channel/{found}", name=name, kind=kind)
-    return found
+        audit(connection, project_id, actor, action, f"channel/{put_id}", name=name, kind=kind)
+    return put_id
 
 
 def sealed_secret(connection: Connection, project_id: int, channel_id: int) -> bytes | None:
     statement = text("SELECT secret FROM channels WHERE project_id = :p AND id = :id")
-    found = connection.execute(statement, {"p": project_id, "id": channel_id}).scalar()
-    return None if found is None else bytes(found)
+    secret = connection.execute(statement, {"p": project_id, "id": channel_id}).scalar()
+    return None if secret is None else bytes(secret)
 
 
 def disable_channel(connection: Connection, project_id: int, channel_id: int, actor: str) -> bool:
@@ -233,7 +233,7 @@ def add_silence(
     ends_at: datetime,
 ) -> int:
     """Alerts that fit are recorded as always; people are not told until it is over."""
-    found = connection.execute(
+    silence_id = connection.execute(
         text("""
         INSERT INTO silences (project_id, match, owner, reason, starts_at, ends_at)
         VALUES (:p, CAST(:match AS jsonb), :owner, :reason, :starts, :ends) RETURNING id
@@ -247,8 +247,8 @@ def add_silence(
             "ends": ends_at,
         },
     ).scalar_one()
-    audit(connection, project_id, owner, "silence.create", f"silence/{found}", reason=reason)
-    return int(found)
+    audit(connection, project_id, owner, "silence.create", f"silence/{silence_id}", reason=reason)
+    return int(silence_id)
 
 
 def end_silence(connection: Connection, project_id: int, silence_id: int, actor: str) -> bool:
@@ -280,5 +280,5 @@ def silence_ends(connection: Connection, project_id: int) -> datetime | None:
     statement = text("""
     SELECT min(ends_at) FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()
     """)
-    found: datetime | None = connection.execute(statement, {"p": project_id}).scalar()
-    return found
+    ends_at: datetime | None = connection.execute(statement, {"p": project_id}).scalar()
+    return ends_at

@@ -149,21 +149,21 @@ def write_history(
     *,
     from_state: str | None,
     to_state: str,
-    given: str,
+    alert_input: str,
     actor: str,
     comment: str | None,
 ) -> None:
     connection.execute(
         text("""
         INSERT INTO alert_transitions (project_id, alert_id, from_state, to_state, input, actor, comment)
-        VALUES (:p, :id, :from_state, :to_state, :given, :actor, :comment)
+        VALUES (:p, :id, :from_state, :to_state, :input, :actor, :comment)
         """),
         {
             "p": project_id,
             "id": alert_id,
             "from_state": from_state,
             "to_state": to_state,
-            "given": given,
+            "input": alert_input,
             "actor": actor,
             "comment": comment,
         },

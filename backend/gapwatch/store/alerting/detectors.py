@@ -101,13 +101,13 @@ def hear(
         [
             {
                 "p": project_id,
-                "robot": one.robot,
-                "d": one.deployment_id,
-                "at": one.heard_at,
-                "n": one.live_episodes,
-                "gap": one.longest_gap_s,
+                "robot": presence.robot,
+                "d": presence.deployment_id,
+                "at": presence.heard_at,
+                "n": presence.live_episodes,
+                "gap": presence.longest_gap_s,
             }
-            for one in heard
+            for presence in heard
         ],
     )
     return sorted(robot for robot, before in known.items() if before.silent)

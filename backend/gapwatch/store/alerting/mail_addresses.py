@@ -78,11 +78,11 @@ def try_channel(
     connection: Connection, project_id: int, channel_id: int, config: Mapping[str, Any], content: Mapping[str, Any]
 ) -> list[int]:
     """A test to who may be told, and the question to who has not answered; returns the deliveries, tests first."""
-    found = addresses_of(connection, project_id, config)
+    addresses = addresses_of(connection, project_id, config)
     tests = []
-    if not found or any(one.confirmed_at is not None for one in found):
+    if not addresses or any(address.confirmed_at is not None for address in addresses):
         tests.append(outbox.enqueue(connection, project_id, channel_id, "test", content, reason="test"))
-    waiting = [one.address for one in found if one.confirmed_at is None]
+    waiting = [address.address for address in addresses if address.confirmed_at is None]
     return tests + (ask(connection, project_id, channel_id, waiting) if waiting else [])
 
 
@@ -92,9 +92,9 @@ def find_address(connection: Connection, project_id: int, address_id: int) -> Ma
     return None if row is None else MailAddress(**row)
 
 
-def confirm(connection: Connection, one: MailAddress) -> None:
+def confirm(connection: Connection, address: MailAddress) -> None:
     """It wants alerts."""
-    place = {"p": one.project_id, "id": one.id}
+    place = {"p": address.project_id, "id": address.id}
     connection.execute(
         text("""
         UPDATE mail_addresses SET confirmed_at = coalesce(confirmed_at, now())
@@ -102,8 +102,8 @@ def confirm(connection: Connection, one: MailAddress) -> None:
         """),
         place,
     )
-    incidents.reconsider_untold(connection, one.project_id)
-    audit(connection, one.project_id, one.address, "address.confirmed", f"address/{one.id}")
+    incidents.reconsider_untold(connection, address.project_id)
+    audit(connection, address.project_id, address.address, "address.confirmed", f"address/{address.id}")
 
 
 def forget_unused(connection: Connection, project_id: int) -> None:

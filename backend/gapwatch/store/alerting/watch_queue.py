@@ -115,12 +115,12 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
     say, has another time and is passed over.
     """
     accepted = {episode_id: row.accepted_at for row in rows for episode_id in row.episode_ids}
-    found = connection.execute(
+    episode_rows = connection.execute(
         text(f"{_EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
         {"p": project_id, "ids": list(accepted)},
     )
     by_deployment: dict[int, list[SeenEpisode]] = {}
-    for row in found.mappings():
+    for row in episode_rows.mappings():
         if row["received_at"] == accepted[row["id"]] or row["revision"] > 1:
             by_deployment.setdefault(row["deployment_id"], []).append(_seen(row))
     return by_deployment
@@ -131,10 +131,10 @@ def episodes_since(
 ) -> list[SeenEpisode]:
     """The last episodes of a deployment from a time on, as the watch takes them: in order, none late."""
     newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
-    found = connection.execute(
+    episode_rows = connection.execute(
         text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
     ).mappings()
-    in_order = sorted((_seen(row) for row in found), key=lambda e: (e.received_at, e.started_at, e.id))
+    in_order = sorted((_seen(row) for row in episode_rows), key=lambda e: (e.received_at, e.started_at, e.id))
     return split_late(in_order, WatchProgress())[0]
 
 
@@ -242,8 +242,8 @@ def _seen(row: object) -> SeenEpisode:
 
 def now(connection: Connection) -> datetime:
     """The time of the transaction, by the clock that all processes share."""
-    found: datetime = connection.execute(text("SELECT now()")).scalar_one()
-    return found
+    at: datetime = connection.execute(text("SELECT now()")).scalar_one()
+    return at
 
 
 def deployment_words(connection: Connection, project_id: int, deployment_id: int) -> dict[str, str | None]:

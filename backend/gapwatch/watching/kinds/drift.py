@@ -58,16 +58,16 @@ def _series(
 
 def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
     params = cast(DriftParams, rule.params)
-    method = params.method or ("level" if series.series in RATE_SERIES else "rank")
+    method = params.method or ("level" if series.name in RATE_SERIES else "rank")
     learn = params.learn_episodes or 200
     if method == "cusum":
         return CusumDetector(CusumWatch(params.arl, 0.5, learn, params.clear_episodes), stored)
     if method == "rank":
-        worse: Literal["lower", "higher", "either"] = USUALLY_WORSE.get(series.series, "either")
+        worse: Literal["lower", "higher", "either"] = USUALLY_WORSE.get(series.name, "either")
         if params.worse is not None:
             worse = params.worse
         return RankDetector(ShapeWatch(worse, params.arl, learn, params.clear_episodes), stored)
-    lower = params.worse == "lower" or (params.worse is None and series.series == "success")
+    lower = params.worse == "lower" or (params.worse is None and series.name == "success")
     learn_from = params.learn_episodes or 100
     watch = LevelWatch(
         "lower" if lower else "higher",

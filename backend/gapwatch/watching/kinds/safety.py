@@ -46,7 +46,7 @@ def _series(
 
 def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
     params = cast(SafetyParams, rule.params)
-    if series.series.endswith(SEVERE):
+    if series.name.endswith(SEVERE):
         return SevereDetector(params.severe or 1, params.clear_episodes, stored)
     return LevelDetector(LevelWatch("higher", params.arl, params.clear_arl, params.margin), stored)
 

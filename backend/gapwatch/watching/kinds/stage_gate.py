@@ -51,7 +51,7 @@ def _gate_series(stage: str, series: str, limit: float) -> RuleSeries:
 
 def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
     params = cast(StageGateParams, rule.params)
-    side: Literal["lower", "higher"] = "lower" if series.series.startswith("success") else "higher"
+    side: Literal["lower", "higher"] = "lower" if series.name.startswith("success") else "higher"
     return LevelDetector(LevelWatch(side, params.arl, params.clear_arl, limit=series.limit), stored)
 
 
