@@ -1,12 +1,15 @@
 """Every state with every input: 42 moves, each written out, and the promises that follow from them."""
 
 import itertools
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapwatch.watching.states import INPUTS, MOVES, STATES, move
+from gapwatch.watching.states import MOVES, Input, State, move
+
+STATES, INPUTS = get_args(State), get_args(Input)
 
 OPEN = {"pending", "firing", "acknowledged", "no_data"}
 # State after each input, in the order of INPUTS; a star is a notification of the kind that the input stands for.

@@ -86,7 +86,6 @@ def plan(
     words: Mapping[str, str | None],
     only: Sequence[int],
     now: datetime,
-    reason: str = "change",
 ) -> list[PlannedDelivery]:
     """Plan the deliveries of a notification. `only` are the channels that rules name; none means all that fit.
 
@@ -101,10 +100,10 @@ def plan(
             continue
         if not routing.match.fits({**words, "severity": severity}):
             continue
-        due_at, why = now, reason
+        due_at, reason = now, "change"
         if routing.escalate_after_minutes is not None:
-            due_at, why = now + timedelta(minutes=routing.escalate_after_minutes), "escalation"
+            due_at, reason = now + timedelta(minutes=routing.escalate_after_minutes), "escalation"
         if routing.quiet_hours is not None and severity != "critical":
             due_at = routing.quiet_hours.over_at(due_at) or due_at
-        planned.append(PlannedDelivery(target.id, due_at, why))
+        planned.append(PlannedDelivery(target.id, due_at, reason))
     return planned

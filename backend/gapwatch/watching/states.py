@@ -12,16 +12,6 @@ State = Literal["ok", "pending", "firing", "acknowledged", "no_data", "resolved"
 Input = Literal["suspect", "breach", "recovery", "data_stopped", "data_again", "acknowledge", "resolve"]
 NotificationAction = Literal["trigger", "acknowledge", "resolve"]
 
-STATES: tuple[State, ...] = ("ok", "pending", "firing", "acknowledged", "no_data", "resolved")
-INPUTS: tuple[Input, ...] = (
-    "suspect",
-    "breach",
-    "recovery",
-    "data_stopped",
-    "data_again",
-    "acknowledge",
-    "resolve",
-)
 # Not a state of its own: the one before the data stopped.
 BEFORE: Literal["before"] = "before"
 
