@@ -1,1 +1,1 @@
-"""The stage that watches folded episodes, moves alerts, and carries what people must know out of the house."""
+"""The stage that watches folded episodes, moves alerts and notifies people."""

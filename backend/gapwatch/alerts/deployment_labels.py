@@ -1,4 +1,4 @@
-"""A deployment as rules, channels and pages speak of it."""
+"""The names that rules and channels match a deployment by."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapwatch.store.core.database import Connection
 
 @dataclass(frozen=True)
 class DeploymentLabels:
-    """A deployment and the words it is known by."""
+    """A deployment and the names it is matched by."""
 
     project_id: int
     deployment_id: int

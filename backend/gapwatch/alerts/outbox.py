@@ -1,4 +1,4 @@
-"""Sending: claim, send, then mark sent, one delivery a transaction. Whatever dies in between sends again."""
+"""Sends deliveries: claim, send, mark as sent, each in its own transaction. After a kill it is sent again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sender:
         self._confirm_link = confirm_link
 
     def send_due(self) -> int:
-        """Send until nothing is due; how many were tried."""
+        """Send until nothing is due; return the number of attempts."""
         with ThreadPoolExecutor(SENDERS, thread_name_prefix="sender") as pool:
             return sum(pool.map(lambda _: self._send_until_empty(), range(SENDERS)))
 
@@ -66,7 +66,7 @@ class Sender:
         return True
 
     def _try(self, connection: Connection, delivery: ClaimedDelivery) -> Attempt:
-        """One attempt. Whatever goes wrong in a channel is an answer too, not an end of the sender."""
+        """Make one attempt. An error in a channel becomes its answer and does not stop the sender."""
         secrets = self._sealer.open(delivery.sealed)
         if not delivery.enabled:
             return Attempt("refused", None, "the channel is switched off", 0)
@@ -88,7 +88,7 @@ class Sender:
             return Attempt("refused", None, f"the channel failed: {type(error).__name__}", 0)
 
     def _mail(self, connection: Connection, config: EmailConfig, delivery: ClaimedDelivery) -> Attempt:
-        """To the addresses that want it; or the question whether one does."""
+        """Mail the addresses that have confirmed, or ask one whether it wants alerts."""
         known = mail_addresses.addresses_of(connection, delivery.project_id, delivery.config)
         if delivery.action == "confirm":
             wanted = delivery.content["address"]

@@ -1,4 +1,4 @@
-"""What the passing of time does: held notifications, repeats, silent robots, and a sign of life to the outside."""
+"""What the clock drives: held notifications, repeats, silent robots, and the heartbeat to the outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEARTBEAT_EVERY_S = 60.0
 
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
-    """One round. Times are stored, so that a restart of everything changes none of them."""
+    """Run one round. All times are stored, so a restart changes none of them."""
     for place in database.run(incidents.incidents_to_notify):
         database.run(_settle(place.project_id, place.deployment_id, link_base))
     database.run(enqueue_repeats)
@@ -32,7 +32,7 @@ def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> 
 
 
 def beat(url: str) -> None:
-    """Tell the outside that the whole path is alive: beat, broker, worker and database brought us here."""
+    """Tell the outside that beat, broker, worker and database work together."""
     # The operator's own setting, not a user's: it may point anywhere.
     attempt = Egress(allow_private=True).post(url, b"", {})
     if attempt.outcome != "sent":

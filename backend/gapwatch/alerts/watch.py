@@ -38,7 +38,7 @@ EPISODES_AT_MOST = 20_000
 
 
 def watch_due_episodes(database: Database, link_base: str) -> int:
-    """Watch until nothing is due, or for half a minute; returns the number of batches done.
+    """Watch until nothing is due, or for half a minute; return the number of batches watched.
 
     One step a project in turn: a busy one does not keep the others waiting, nor does one that fails.
     """
@@ -131,7 +131,7 @@ def _watch_deployment(
 
 
 def _remembered(connection: Connection, project_id: int, deployment_id: int) -> Callable[[int], tuple[int, int]]:
-    """Sim counts are looked up once a step and policy version."""
+    """Cache sim counts by policy version for one step."""
     known: dict[int, tuple[int, int]] = {}
 
     def counts(policy_id: int) -> tuple[int, int]:
@@ -145,7 +145,7 @@ def _remembered(connection: Connection, project_id: int, deployment_id: int) -> 
 def _hear_robots(
     connection: Connection, labels: DeploymentLabels, rules: Sequence[Rule], episodes: list[SeenEpisode]
 ) -> None:
-    """Robots that were called silent and are heard again have recovered."""
+    """Recover the alerts of robots that had been silent."""
     for robot in detectors.hear(connection, labels.project_id, labels.deployment_id, episodes):
         for rule in rules:
             if rule.kind == "no_data":
@@ -172,7 +172,7 @@ def _note_standing(
 
 
 def watch_silence(database: Database, link_base: str) -> int:
-    """Robots that should be sending and are not; how many are newly silent. Driven by the clock."""
+    """Open alerts for robots that should be sending and are not; return how many fell silent."""
     projects = database.run(detectors.projects_with_robots)
     return sum(database.run(_silence_step(project_id, link_base)) for project_id in projects)
 

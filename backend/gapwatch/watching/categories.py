@@ -37,13 +37,13 @@ def is_time_to_ask(before: int, after: int) -> bool:
     return before // ASKED_EVERY != after // ASKED_EVERY
 
 
-def judge_costs(params: CategoryParams, costs: Sequence[CategoryCost], told: set[str]) -> CategoryVerdict:
-    """`told` are the categories that have an open alert. One is over when it costs half of what is too much."""
+def judge_costs(params: CategoryParams, costs: Sequence[CategoryCost], alarmed: set[str]) -> CategoryVerdict:
+    """`alarmed` are the categories that have an open alert. One is over when it costs half of what is too much."""
     costly = {cost.category: cost for cost in costs if _is_costly(cost, params)}
     kept = {cost.category for cost in costs if cost.contribution > params.above / 2}
     return CategoryVerdict(
-        {category: cost_evidence(costly[category]) for category in sorted(costly.keys() - told)},
-        sorted(told - kept),
+        {category: cost_evidence(costly[category]) for category in sorted(costly.keys() - alarmed)},
+        sorted(alarmed - kept),
     )
 
 

@@ -46,7 +46,7 @@ class AffectedRobots:
 
 
 def affected_robots(shares: Sequence[RobotShare], reference: float) -> AffectedRobots:
-    """Robots established below the reference since the change, and those that are as good as it.
+    """Return the robots established below the reference since the change, and those that are as good as it.
 
     Below: Wilson's upper limit is under the reference. As good: it is not, and the rate is no more than half the
     fall of the affected ones away from it. Robots with fewer than five episodes are in neither list.
@@ -71,7 +71,7 @@ def rank_events(
     site: str | None,
     robots: AffectedRobots,
 ) -> list[dict[str, Any]]:
-    """The events that fit best, with how well, from 0 to 1.
+    """Return the events that fit best, each with its fit from 0 to 1.
 
     Fit = nearness in time, 1/(1 + hours/6), times scope: 1 for this deployment, 0.9 for its site, 0.7 for
     everything; an event that names robots also counts by the share of affected robots among them and of unaffected
@@ -120,7 +120,7 @@ class LevelShare:
 
 
 def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
-    """The three levels that are surely worst: by Wilson's upper limit, from five episodes on.
+    """Return the three worst levels by Wilson's upper limit, from five episodes on.
 
     A level that every episode of its condition has tells nothing, and is left out.
     """

@@ -17,7 +17,7 @@ from gapwatch.watching.sessions import Sessions
 
 @dataclass
 class StoredDetector:
-    """A detector as it lies in the database."""
+    """A detector as it is stored."""
 
     params: dict[str, Any]
     state: dict[str, Any]
@@ -26,7 +26,7 @@ class StoredDetector:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something came true for a series under a rule. `index` is that of the deciding episode in the batch."""
+    """A suspicion, breach or recovery of a series under a rule; `index` is the deciding episode's in the batch."""
 
     rule: Rule
     series: str
@@ -54,7 +54,7 @@ class DetectorRun:
 
 
 def keep_marks(run: DetectorRun, mark_of: Callable[[int], list[str] | None]) -> None:
-    """Only what the detector may still name is kept."""
+    """Keep only the episodes that the detector may still name."""
     kept = {str(number): mark_of(number) for number in set(run.detector.candidates()) if number < run.detector.n}
     run.marks = {number: mark for number, mark in kept.items() if mark is not None}
 

@@ -40,7 +40,7 @@ def feed_together(group: Sequence[DetectorRun], episodes: Sequence[SeenEpisode],
 
 
 def _take_block(run: DetectorRun, block: Sequence[SeenEpisode], index: int) -> None:
-    """What waited and the rest of its block, at once."""
+    """Feed a detector the values that waited together with the rest of their block."""
     detector, waiting, value_of = cast(RankDetector, run.detector), run.waiting, run.series.value
     values, sources = [value for value, _, _ in waiting], []
     for episode in block:
@@ -70,7 +70,7 @@ def _take_block(run: DetectorRun, block: Sequence[SeenEpisode], index: int) -> N
 
 
 def _judge_together(group: Sequence[DetectorRun], index: int, episode: SeenEpisode) -> None:
-    """e-BH over the evidence of the series, in units of the run length."""
+    """Declare the series that stand under e-BH, by their evidence in units of the run length."""
     judged = [(run, cast(RankDetector, run.detector)) for run in group]
     judged = [(run, detector) for run, detector in judged if detector.has_learned]
     if not judged:

@@ -62,7 +62,7 @@ class Sessions:
         return episode.session is not None and episode.session not in self._open
 
     def end_before(self, episode: SeenEpisode) -> list[DetectorInput]:
-        """The sessions that are over when this episode comes.
+        """End the sessions that are over when this episode arrives.
 
         One is over when its robot begins another one, when an episode begins two hours after its last one, or when
         a new one begins and twenty are open. An episode that comes for it afterwards begins it again.
@@ -81,7 +81,7 @@ class Sessions:
         return complete
 
     def take(self, episode: SeenEpisode, value: float, part_size: int) -> list[DetectorInput]:
-        """What is complete with this episode. `part_size` is for a session that begins with it."""
+        """Add an episode and return what it completes. `part_size` is for a session that begins with it."""
         mark, at_s = [time_words(episode.started_at), episode.id], episode.started_at.timestamp()
         if episode.session is None:
             return [DetectorInput(value, mark)]

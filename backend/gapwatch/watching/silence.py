@@ -1,4 +1,4 @@
-"""Robots that should be sending and are not: one rule for the clock that runs and for a past that is replayed."""
+"""Robots that should be sending and are not, by the same rule live and in a replay."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ROBOT = "@deployment:"
 
 @dataclass(frozen=True)
 class RobotPresence:
-    """A robot that was sending."""
+    """When and how often a robot was heard, and its longest gap so far."""
 
     robot: str
     deployment_id: int
@@ -30,7 +30,7 @@ class RobotPresence:
 
 @dataclass(frozen=True)
 class RobotArrival:
-    """When one episode of a robot began and when it came."""
+    """When an episode of a robot began and when it arrived."""
 
     robot: str | None
     deployment_id: int
@@ -47,7 +47,7 @@ class RobotArrival:
 
 
 def hear(before: RobotPresence | None, robot: str, deployment_id: int, times: Sequence[datetime]) -> RobotPresence:
-    """What is known of a robot after it was heard at these times."""
+    """Update what is known of a robot with the times it was heard at."""
     points = ([before.heard_at] if before else []) + sorted(times)
     gaps = [(b - a).total_seconds() for a, b in pairwise(points)]
     # A silence that was an alert is no example of how long the robot is usually quiet.
@@ -59,7 +59,7 @@ def hear(before: RobotPresence | None, robot: str, deployment_id: int, times: Se
 
 
 def silent_at(heard: RobotPresence, params: NoDataParams) -> datetime | None:
-    """When a robot that stays quiet is silent; never while too little was heard of it."""
+    """Return when a robot that stays quiet counts as silent; None while too little was heard of it."""
     if heard.live_episodes < params.min_episodes:
         return None
     allowed_s = max(60 * params.after_minutes, params.times_longest_gap * heard.longest_gap_s)

@@ -27,7 +27,7 @@ def alerts_page(
     before_id: int | None,
     limit: int,
 ) -> list[dict[str, Any]]:
-    """Newest first. Without states every one of them."""
+    """Return alerts, newest first; no states means all of them."""
     rows = connection.execute(
         text(
             f"{_ALERTS} AND (:any_state OR a.state = ANY(:states))"
@@ -51,7 +51,7 @@ def alerts_page(
 
 
 def find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any] | None:
-    """One alert with its history, its incident, and what was sent of it."""
+    """Return an alert with its history, its incident and its deliveries."""
     place = {"p": project_id, "id": alert_id}
     row = connection.execute(text(f"{_ALERTS} AND a.id = :id"), place).mappings().first()
     if row is None:
@@ -99,7 +99,7 @@ def deliveries_page(
     before_id: int | None,
     limit: int,
 ) -> list[dict[str, Any]]:
-    """The delivery log, newest first, each with every attempt."""
+    """Return deliveries, newest first, each with all its attempts."""
     rows = connection.execute(
         text("""
         SELECT d.id, d.incident_id AS incident, d.channel_id AS channel, c.name AS channel_name,
@@ -130,7 +130,7 @@ def deliveries_page(
 
 
 def attempt_of(connection: Connection, project_id: int, delivery_id: int) -> dict[str, Any] | None:
-    """What came of the first attempt at a delivery; None while there was none."""
+    """Return the first attempt at a delivery, None before it was made."""
     row = (
         connection.execute(
             text("""

@@ -1,4 +1,4 @@
-"""SQL of what people set: rules, channels, silences and events. Secrets of channels are never read back here."""
+"""Rows of what people set: rules, channels and silences. Secrets of channels stay sealed."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def own_rules(connection: Connection, project_id: int) -> list[Rule]:
 
 
 def rules(connection: Connection, project_id: int) -> list[Rule]:
-    """Every rule of a project, the default ones among them, also those that are switched off."""
+    """Return every rule of a project, default rules and disabled ones included."""
     return rules_in_force(own_rules(connection, project_id))
 
 
 def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) -> bool:
-    """Make a rule or replace the one of its name; whether it is new."""
+    """Create a rule or replace the one with its name; return whether it is new."""
     made = connection.execute(
         text("""
         INSERT INTO rules (project_id, name, kind, params, match, severity, channel_ids, dry_run, disabled_at)
@@ -78,7 +78,7 @@ def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) ->
 
 
 def delete_rule(connection: Connection, project_id: int, name: str, actor: str) -> bool:
-    """Whether there was one. A default rule of that name is in force again."""
+    """Delete a project's own rule, which brings back a default one of that name; return whether it existed."""
     done = connection.execute(
         text("DELETE FROM rules WHERE project_id = :p AND name = :name"), {"p": project_id, "name": name}
     )
@@ -123,7 +123,7 @@ def channels(connection: Connection, project_id: int, channel_id: int | None = N
 
 
 def targets(connection: Connection, project_id: int) -> list[ChannelTarget]:
-    """The channels that are in use and have somebody to tell."""
+    """Return the enabled channels that have somebody to tell."""
     rows = connection.execute(
         text(f"""
         SELECT c.id, c.routing FROM channels c
@@ -152,8 +152,9 @@ def put_channel(
     enabled: bool,
     actor: str,
 ) -> int | None:
-    """A new channel, or the one of this id changed; None when there is no such id. Without `sealed` secrets
-    stay.
+    """Create a channel, or change the one with this id; return its id, None if there is no such channel.
+
+    Without `sealed` a channel keeps its secrets.
     """
     values = {
         "p": project_id,
@@ -196,7 +197,7 @@ def sealed_secret(connection: Connection, project_id: int, channel_id: int) -> b
 
 
 def disable_channel(connection: Connection, project_id: int, channel_id: int, actor: str) -> bool:
-    """Whether there is such a channel. It is kept, because deliveries tell of it, without its secrets and name."""
+    """Disable a channel and delete its secrets; return whether it existed. Deliveries still refer to its row."""
     done = connection.execute(
         text("""
         UPDATE channels SET disabled_at = coalesce(disabled_at, now()), secret = NULL, config = '{}',
@@ -232,7 +233,7 @@ def add_silence(
     starts_at: datetime,
     ends_at: datetime,
 ) -> int:
-    """Alerts that fit are recorded as always; people are not told until it is over."""
+    """Silence matching alerts: they are recorded, and nobody is notified until it ends."""
     silence_id = connection.execute(
         text("""
         INSERT INTO silences (project_id, match, owner, reason, starts_at, ends_at)
@@ -252,7 +253,7 @@ def add_silence(
 
 
 def end_silence(connection: Connection, project_id: int, silence_id: int, actor: str) -> bool:
-    """Whether there is such a silence; one that is over stays over."""
+    """End a silence now, unless it is over already; return whether it exists."""
     done = connection.execute(
         text("""
         UPDATE silences SET ends_at = least(ends_at, greatest(now(), starts_at + interval '1 microsecond'))
@@ -267,7 +268,7 @@ def end_silence(connection: Connection, project_id: int, silence_id: int, actor:
 
 
 def silencing(connection: Connection, project_id: int, words: Mapping[str, str | None]) -> bool:
-    """Whether a silence that holds now covers these words."""
+    """Return whether an active silence covers these words."""
     rows = connection.execute(
         text("SELECT match FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()"),
         {"p": project_id},
@@ -276,7 +277,7 @@ def silencing(connection: Connection, project_id: int, words: Mapping[str, str |
 
 
 def silence_ends(connection: Connection, project_id: int) -> datetime | None:
-    """When the first of the silences that hold now ends."""
+    """Return when the first of the active silences ends."""
     statement = text("""
     SELECT min(ends_at) FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()
     """)

@@ -1,4 +1,4 @@
-"""What detectors know, as JSON beside their parameters; and when robots were last heard of."""
+"""Rows of detectors, state and parameters as JSON; and of robots, by when each was last heard."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def save(
 
 
 def restart(connection: Connection, project_id: int, deployment_id: int, rule: str, series: str) -> None:
-    """A person said that it is over: the detector looks for evidence anew."""
+    """Mark a detector to start over, because a person resolved its alert."""
     connection.execute(
         text("""
         UPDATE detectors SET restart = true
@@ -66,7 +66,7 @@ def restart(connection: Connection, project_id: int, deployment_id: int, rule: s
 
 
 def drop(connection: Connection, project_id: int, rule: str) -> None:
-    """A rule is gone: so is what it knew."""
+    """Delete the detectors of a rule."""
     connection.execute(
         text("DELETE FROM detectors WHERE project_id = :p AND rule = :rule"), {"p": project_id, "rule": rule}
     )
@@ -75,7 +75,7 @@ def drop(connection: Connection, project_id: int, rule: str) -> None:
 def hear(
     connection: Connection, project_id: int, deployment_id: int, episodes: Sequence[SeenEpisode]
 ) -> list[str]:
-    """Note the robots behind these episodes; returns those that had been silent."""
+    """Note when robots were heard; return those that had been silent."""
     arrivals: dict[str, list[datetime]] = {}
     for episode in episodes:
         arrival = RobotArrival(episode.robot, deployment_id, episode.started_at, episode.received_at)
@@ -114,7 +114,7 @@ def hear(
 
 
 def quiet_robots(connection: Connection, project_id: int, quiet_for: timedelta) -> list[RobotPresence]:
-    """Robots not heard of for at least so long and not yet called silent."""
+    """Return the robots that have been quiet for so long and are not marked silent."""
     rows = connection.execute(
         text(f"{_PRESENCE} AND NOT silent AND heard_at < now() - CAST(:quiet AS interval)"),
         {"p": project_id, "quiet": quiet_for},
@@ -134,7 +134,7 @@ def mark_silent(connection: Connection, project_id: int, robot: str) -> None:
 
 
 def speaking_robots(connection: Connection, project_id: int, deployment_id: int) -> int:
-    """How many robots of a deployment are not silent."""
+    """Count the robots of a deployment that are not silent."""
     return int(
         connection.execute(
             text("SELECT count(*) FROM presence WHERE project_id = :p AND deployment_id = :d AND NOT silent"),

@@ -38,7 +38,7 @@ FROM mail_addresses a JOIN projects p ON p.id = a.project_id WHERE a.project_id 
 
 
 def addresses_of(connection: Connection, project_id: int, config: Mapping[str, Any]) -> list[MailAddress]:
-    """Those of a channel, in its order; none where it has none."""
+    """Return the addresses of a channel in its order, none if its kind has none."""
     wanted = list(config.get("to") or ())
     rows = connection.execute(
         text(f"{_ADDRESSES} AND a.address = ANY(:to)"), {"p": project_id, "to": wanted}
@@ -48,7 +48,7 @@ def addresses_of(connection: Connection, project_id: int, config: Mapping[str, A
 
 
 def ask(connection: Connection, project_id: int, channel_id: int, wanted: Sequence[str]) -> list[int]:
-    """Ask those that have not confirmed, through this channel; returns the deliveries.
+    """Ask the addresses that have not confirmed, through this channel; return the deliveries.
 
     A new question makes the link of the one before it worthless.
     """
@@ -77,7 +77,7 @@ def ask(connection: Connection, project_id: int, channel_id: int, wanted: Sequen
 def try_channel(
     connection: Connection, project_id: int, channel_id: int, config: Mapping[str, Any], content: Mapping[str, Any]
 ) -> list[int]:
-    """A test to who may be told, and the question to who has not answered; returns the deliveries, tests first."""
+    """Send a test to confirmed addresses and the link to the others; return the deliveries, the test first."""
     addresses = addresses_of(connection, project_id, config)
     tests = []
     if not addresses or any(address.confirmed_at is not None for address in addresses):
@@ -93,7 +93,7 @@ def find_address(connection: Connection, project_id: int, address_id: int) -> Ma
 
 
 def confirm(connection: Connection, address: MailAddress) -> None:
-    """It wants alerts."""
+    """Record that an address wants alerts."""
     place = {"p": address.project_id, "id": address.id}
     connection.execute(
         text("""
@@ -107,7 +107,7 @@ def confirm(connection: Connection, address: MailAddress) -> None:
 
 
 def forget_unused(connection: Connection, project_id: int) -> None:
-    """An address that is in no channel any more is not kept; who adds it again asks it again."""
+    """Delete addresses that are in no channel any more. Added again, they are asked again."""
     connection.execute(
         text("""
         DELETE FROM mail_addresses a WHERE a.project_id = :p AND NOT EXISTS (

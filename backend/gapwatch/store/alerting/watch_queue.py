@@ -59,7 +59,7 @@ class DueRow:
 
 @dataclass
 class WatchProgress:
-    """How far the watch of a deployment has come."""
+    """How far the watch of a deployment has come. `late` episodes were counted and not judged."""
 
     episodes: int = 0
     late: int = 0
@@ -78,19 +78,19 @@ def projects_due(connection: Connection) -> list[int]:
 
 
 def try_lock_project(connection: Connection, project_id: int) -> bool:
-    """Whether this transaction may watch the project; nobody waits for another watcher."""
+    """Try to become the project's only watcher until the transaction ends; never waits."""
     statement = text("SELECT pg_try_advisory_xact_lock(:kind, :p)")
     return bool(connection.execute(statement, {"kind": WATCHER, "p": project_id}).scalar_one())
 
 
 def lock_deployment(connection: Connection, deployment_id: int) -> None:
-    """Until the transaction ends nobody else moves the alerts of this deployment, be it a person or the watch."""
+    """Keep everybody else, people and the watch, from moving alerts of a deployment until the transaction ends."""
     statement = text("SELECT pg_advisory_xact_lock(:kind, :d)")
     connection.execute(statement, {"kind": DEPLOYMENT, "d": deployment_id})
 
 
 def due_rows(connection: Connection, project_id: int, most: int) -> list[DueRow]:
-    """The first that are due, as many as make `most` episodes, at least one."""
+    """Return the first due rows that hold at most `most` episodes together, but at least one row."""
     rows: list[DueRow] = []
     episodes = 0
     for row in connection.execute(_ROWS, {"p": project_id, "most": ROWS_AT_MOST}):
@@ -129,7 +129,7 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
 def episodes_since(
     connection: Connection, project_id: int, deployment_id: int, since: datetime, most: int
 ) -> list[SeenEpisode]:
-    """The last episodes of a deployment from a time on, as the watch takes them: in order, none late."""
+    """Return the newest episodes of a deployment since a time, as the watch takes them: in order, none late."""
     newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
     episode_rows = connection.execute(
         text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
@@ -139,7 +139,7 @@ def episodes_since(
 
 
 def arrivals_since(connection: Connection, project_id: int, since: datetime, most: int) -> list[RobotArrival]:
-    """When the last real episodes of a project began and came, of every deployment and robot."""
+    """Return when the newest real episodes of a project began and arrived."""
     rows = connection.execute(
         text("""
         SELECT r.name AS robot, e.deployment_id, e.started_at, e.received_at FROM episodes e
@@ -213,7 +213,7 @@ def oldest_due_s(connection: Connection) -> float:
 
 
 def split_late(episodes: list[SeenEpisode], now: WatchProgress) -> tuple[list[SeenEpisode], int]:
-    """Those in time, and how many were so far behind newer ones that they say nothing of today.
+    """Split off late episodes: return those in time, and how many were too far behind newer ones to be judged.
 
     `now` is brought forward to the newest that was seen.
     """
@@ -241,7 +241,7 @@ def _seen(row: object) -> SeenEpisode:
 
 
 def now(connection: Connection) -> datetime:
-    """The time of the transaction, by the clock that all processes share."""
+    """Return the time of the transaction, by the clock that all processes share."""
     at: datetime = connection.execute(text("SELECT now()")).scalar_one()
     return at
 
@@ -268,7 +268,7 @@ class RobotCount:
 
 
 def robots_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[RobotCount]:
-    """Successes of each robot of a deployment from a time on."""
+    """Count the successes of each robot of a deployment since a time."""
     rows = connection.execute(
         text("""
         SELECT r.name, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
@@ -291,7 +291,7 @@ class LevelCount:
 
 
 def levels_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[LevelCount]:
-    """Successes under each level of each named condition from a time on."""
+    """Count the successes under each level of each condition since a time."""
     rows = connection.execute(
         text("""
         SELECT l.key, l.value, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
