@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 from tally.made import DAY, NAMES, rows, steady
 
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.sums import DAY_S, CellContent, Scope, Sums, month_of, without
+from gapwatch.tally.sums import DAY_S, CellContent, EpisodeGroup, Sums, month_of, without
 from gapwatch.tally.values import ValueSum
 
-SCOPE = Scope("real", 1, 2, 3)
-OTHER = Scope("sim", 1, 2, 4)
+SCOPE = EpisodeGroup("real", 1, 2, 3)
+OTHER = EpisodeGroup("sim", 1, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +125,10 @@ def test_sittings_are_counted_without_their_times():
 
 def test_only_real_episodes_have_a_deployment():
     sums = Sums(
-        hours={(SCOPE, DAY): [1, 0, 0, 0], (OTHER, DAY): [1, 0, 0, 0], (Scope("real", 1, 2, 6), 0): [0, 1, 0, 0]}
+        hours={
+            (SCOPE, DAY): [1, 0, 0, 0],
+            (OTHER, DAY): [1, 0, 0, 0],
+            (EpisodeGroup("real", 1, 2, 6), 0): [0, 1, 0, 0],
+        }
     )
     assert sums.deployments() == {3, 6}

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tally.made import NAMES, row, rows, steady
 
 from gapwatch.tally.aggregate import Episodes
-from gapwatch.tally.sums import DAY_S, CellContent, Scope, Signature, Sums, month_of
+from gapwatch.tally.sums import DAY_S, CellContent, EpisodeGroup, Signature, Sums, month_of
 from gapwatch.tally.tiers import BucketKey, count_rows, value_rows
 from gapwatch.tally.values import ValueSum, add_values
 
-REAL, SIM = Scope("real", 1, 2, 3), Scope("sim", 1, 2, 4)
+REAL, SIM = EpisodeGroup("real", 1, 2, 3), EpisodeGroup("sim", 1, 2, 4)
 CELL = CellContent(7, None, "full", (("lighting", "dim"),))
 ELSEWHERE = CellContent(7, 5, None, ())
 NOWHERE, BY_ROBOT = CellContent(None, None, None, ()), CellContent(7, None, None, ())
@@ -33,7 +33,7 @@ def rows_by_table(sums: Sums) -> dict[str, dict[tuple, list[int]]]:
 
     def written_out(key: tuple) -> tuple:
         first, *rest = key
-        return (*first, *rest) if isinstance(first, Scope | BucketKey) else key
+        return (*first, *rest) if isinstance(first, EpisodeGroup | BucketKey) else key
 
     return {
         table: {written_out(key): counts for key, counts in keyed.items()}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.sketches import signed_bins, step_sums
 from gapwatch.tally.rows import Columns, Names, numbered, unpack
-from gapwatch.tally.sums import JUDGED, Measured, Scope
+from gapwatch.tally.sums import JUDGED, EpisodeGroup, Measured
 from gapwatch.tally.values import ValueSum
 
 # Wider than any log-bin index, so that a column and a bin fit into one integer.
@@ -49,7 +49,7 @@ def measure(columns: Columns, names: Names) -> Measured:
 
 def _measure(
     sums: Measured,
-    keys: Sequence[tuple[Scope, int, str]],
+    keys: Sequence[tuple[EpisodeGroup, int, str]],
     kind: str,
     names: Sequence[str],
     group: NDArray[np.int64],
@@ -71,7 +71,7 @@ def _measure(
 
 def _count_bins(
     sums: Measured,
-    keys: Sequence[tuple[Scope, int, str]],
+    keys: Sequence[tuple[EpisodeGroup, int, str]],
     kind: str,
     names: Sequence[str],
     group: NDArray[np.int64],
@@ -101,7 +101,7 @@ def _edges(ordered: NDArray[np.int64]) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(ordered)) + 1).tolist(), len(ordered)]
 
 
-def _value(sums: Measured, scope: Scope, day: int, kind: str, outcome: str, name: str) -> ValueSum:
+def _value(sums: Measured, scope: EpisodeGroup, day: int, kind: str, outcome: str, name: str) -> ValueSum:
     named = sums.setdefault((scope, day, kind, outcome), {})
     found = named.get(name)
     if found is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.tally.sums import DAY_S, Key, Scope
+from gapwatch.tally.sums import DAY_S, EpisodeGroup, Key
 
 # A one-dimensional float8[] as Postgres sends it: 20 bytes of header, then length and value of each element.
 _HEADER = 20
@@ -70,8 +70,8 @@ class Columns:
             zip(of.domain, of.policy_id, of.task_id, of.source_id, days, strict=True)
         )
         self.of = of
-        self.scopes: list[tuple[Scope, int]] = [
-            (Scope(domain, policy_id, task_id, source_id), day)
+        self.scopes: list[tuple[EpisodeGroup, int]] = [
+            (EpisodeGroup(domain, policy_id, task_id, source_id), day)
             for domain, policy_id, task_id, source_id, day in distinct
         ]
         """Scope and day; `scope_index` has for each row the index of its own."""

@@ -14,7 +14,7 @@ from gapwatch.tally.values import NamedValues, add_values
 Levels: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Scope(NamedTuple):
+class EpisodeGroup(NamedTuple):
     """The source is the deployment of real episodes and the simulator of sim ones."""
 
     domain: str
@@ -40,7 +40,7 @@ class Signature(NamedTuple):
 
 Counts: TypeAlias = list[int]
 # (scope, day, kind, outcome) → moments and bins by name
-Measured: TypeAlias = dict[tuple[Scope, int, str, str], NamedValues]
+Measured: TypeAlias = dict[tuple[EpisodeGroup, int, str, str], NamedValues]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -60,12 +60,12 @@ def month_of(day: int) -> int:
 class Sums:
     """Keys start with the scope; buckets are seconds since 1970. Values go on with the kind and the outcome."""
 
-    hours: dict[tuple[Scope, int], Counts] = field(default_factory=dict)
-    cells: dict[tuple[Scope, int, CellContent], Counts] = field(default_factory=dict)
-    failures: dict[tuple[Scope, int, CellContent, Signature], int] = field(default_factory=dict)
+    hours: dict[tuple[EpisodeGroup, int], Counts] = field(default_factory=dict)
+    cells: dict[tuple[EpisodeGroup, int, CellContent], Counts] = field(default_factory=dict)
+    failures: dict[tuple[EpisodeGroup, int, CellContent, Signature], int] = field(default_factory=dict)
     values: Measured = field(default_factory=dict)
-    sessions: dict[tuple[Scope, int, str], Counts] = field(default_factory=dict)
-    contracts: dict[tuple[Scope, int, int], int] = field(default_factory=dict)
+    sessions: dict[tuple[EpisodeGroup, int, str], Counts] = field(default_factory=dict)
+    contracts: dict[tuple[EpisodeGroup, int, int], int] = field(default_factory=dict)
 
     def add(self, other: Sums, sign: int = 1) -> None:
         _add_counts(self.hours, other.hours, sign)
@@ -75,7 +75,9 @@ class Sums:
         _add_numbers(self.contracts, other.contracts, sign)
         add_named(self.values, other.values, sign)
 
-    def count_session(self, scope: Scope, outcome: str, session: str | None, contract: int | None, n: int) -> None:
+    def count_session(
+        self, scope: EpisodeGroup, outcome: str, session: str | None, contract: int | None, n: int
+    ) -> None:
         """Episodes of any time with one outcome, in one session, under one contract."""
         self.hours.setdefault((scope, 0), [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += n
         key = (scope, 0, contract or 0)

@@ -10,8 +10,8 @@ from gapwatch.tally.sums import (
     DAY_S,
     CellContent,
     Counts,
+    EpisodeGroup,
     Measured,
-    Scope,
     Signature,
     Sums,
     month_of,
@@ -38,7 +38,7 @@ class CellKey(NamedTuple):
 class PlaceKey(NamedTuple):
     """A day of a robot at a site; 0 where an episode names none."""
 
-    scope: Scope
+    scope: EpisodeGroup
     bucket_at: int
     robot_id: int
     site_id: int
@@ -51,7 +51,7 @@ class FailureKey(NamedTuple):
 
 
 class SessionKey(NamedTuple):
-    scope: Scope
+    scope: EpisodeGroup
     bucket_at: int
     session: str
 
@@ -121,7 +121,7 @@ def value_rows(values: Measured) -> Iterator[dict[ValueKey, NamedValues]]:
     """Yield moments and bins by name; the days and months of one scope, kind and outcome at a time, because all of
     them together take several times the memory of the sums.
     """
-    groups: dict[tuple[Scope, str, str], list[int]] = {}
+    groups: dict[tuple[EpisodeGroup, str, str], list[int]] = {}
     for scope, day, kind, outcome in values:
         groups.setdefault((scope, kind, outcome), []).append(day)
     for (scope, kind, outcome), days in groups.items():
@@ -137,7 +137,7 @@ def _tiers(day: int) -> tuple[tuple[str, int], tuple[str, int]]:
     return ("day", day), ("month", month_of(day))
 
 
-def _buckets(scope: Scope, day: int) -> tuple[BucketKey, BucketKey]:
+def _buckets(scope: EpisodeGroup, day: int) -> tuple[BucketKey, BucketKey]:
     return BucketKey(*scope, "day", day), BucketKey(*scope, "month", month_of(day))
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gapwatch.statistics.causes.signal_credit import Outcomes, signal_credit
+from gapwatch.statistics.causes.signal_credit import SignalOutcomes, signal_credit
 from gapwatch.statistics.causes.signals import shape_of
 
 CHANCE = np.random.default_rng(11)
@@ -12,7 +12,7 @@ LOW, MEDIAN, HIGH = (float(np.quantile(SIM, q)) for q in (0.01, 0.5, 0.99))
 def outcomes(values, rate):
     """`rate` is the chance of failing, a number or one a value."""
     failed = np.random.default_rng(5).random(len(values)) < rate
-    return Outcomes(shape_of(values[~failed]), shape_of(values[failed]))
+    return SignalOutcomes(shape_of(values[~failed]), shape_of(values[failed]))
 
 
 def credit(real, rate, side="above"):
@@ -49,12 +49,12 @@ def test_below_is_the_mirror_of_above():
 
 
 def test_one_failure_far_out_is_an_anecdote():
-    few, many = (Outcomes(shape_of(SIM[:200]), shape_of([99.0] * times + [10.0] * 10)) for times in (1, 12))
+    few, many = (SignalOutcomes(shape_of(SIM[:200]), shape_of([99.0] * times + [10.0] * 10)) for times in (1, 12))
     assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), few, "above") < 0.1
     assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), many, "above") > 0.9
 
 
 def test_without_real_values_nothing_is_blamed_that_sim_does_not_show():
-    nothing = Outcomes(shape_of([]), shape_of([]))
+    nothing = SignalOutcomes(shape_of([]), shape_of([]))
     assert signal_credit(LOW, MEDIAN, HIGH, outcomes(SIM, 0.05), nothing, "above") == 0
     assert signal_credit(5, 5, 5, outcomes(np.full(60, 5.0), 0.1), nothing, "below") == 0

@@ -26,7 +26,7 @@ SETTLED = 1e-7
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class SignalOutcomes:
     """A signal's values in the successes and in the failures of one side."""
 
     successes: Shape
@@ -34,7 +34,12 @@ class Outcomes:
 
 
 def signal_credit(
-    low: float, median: float, high: float, sim: Outcomes, real: Outcomes, side: Literal["above", "below"]
+    low: float,
+    median: float,
+    high: float,
+    sim: SignalOutcomes,
+    real: SignalOutcomes,
+    side: Literal["above", "below"],
 ) -> float:
     """The credit, from 0 to 1, of values on one side of the usual range.
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gapwatch.statistics.causes.signal_credit import Outcomes, signal_credit
+from gapwatch.statistics.causes.signal_credit import SignalOutcomes, signal_credit
 from gapwatch.statistics.causes.signals import shape_of
 from gapwatch.statistics.estimates.sketches import Sketch
 
@@ -72,8 +72,8 @@ def usual_ranges(
         if sim_failures is None or real_successes is None or real_failures is None:
             ranges[name] = UsualRange(low, median, high, int(shape.n))
             continue
-        sim = Outcomes(shape, shape_of(sim_failures.get(name, ())))
-        real = Outcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
+        sim = SignalOutcomes(shape, shape_of(sim_failures.get(name, ())))
+        real = SignalOutcomes(shape_of(real_successes.get(name, ())), shape_of(real_failures.get(name, ())))
         above, below = (signal_credit(low, median, high, sim, real, side) for side in ("above", "below"))
         ranges[name] = UsualRange(low, median, high, int(shape.n), above=above, below=below)
     return ranges

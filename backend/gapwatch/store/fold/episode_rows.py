@@ -18,7 +18,7 @@ from gapwatch.store.core.driver import named_cursor
 from gapwatch.store.fold.work import Claim
 from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.rows import Names, Row
-from gapwatch.tally.sums import Scope, Sums
+from gapwatch.tally.sums import EpisodeGroup, Sums
 
 Content = TypeVar("Content")
 
@@ -168,7 +168,7 @@ def sessions_where(
     sums = Sums()
     with named_cursor(connection, _SessionRow) as cursor:
         for row in cursor.execute(statement, {**parameters, "project_id": project_id}).fetchall():
-            scope = Scope(row.domain, row.policy_id, row.task_id, row.source_id)
+            scope = EpisodeGroup(row.domain, row.policy_id, row.task_id, row.source_id)
             sums.count_session(scope, row.outcome, row.session, row.contract_id, row.episodes)
     return sums
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.core.driver import driver_connection
 from gapwatch.store.fold.rollups import TABLES, VALUE_KEY
-from gapwatch.tally.sums import CellContent, Scope, Signature
+from gapwatch.tally.sums import CellContent, EpisodeGroup, Signature
 from gapwatch.tally.tiers import (
     BucketKey,
     CellKey,
@@ -57,8 +57,8 @@ def _keys(connection: Connection, project_id: int, table: str) -> Callable[[Any]
     return keys[table]
 
 
-def _scope(row: Any) -> Scope:
-    return Scope(row.domain, row.policy_id, row.task_id, row.source_id)
+def _scope(row: Any) -> EpisodeGroup:
+    return EpisodeGroup(row.domain, row.policy_id, row.task_id, row.source_id)
 
 
 def _bucket(row: Any) -> BucketKey:

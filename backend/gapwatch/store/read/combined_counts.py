@@ -31,7 +31,7 @@ from gapwatch.store.read.session_counts import (
 from gapwatch.store.read.window_edges import WindowEdges
 
 
-class _Row(NamedTuple):
+class _CombinedRow(NamedTuple):
     """A row of any of the three; null where its kind has no such column.
 
     `number` is a cell or a contract, `word` a phase or a session; `n` are failures, episodes or successes.
@@ -96,7 +96,7 @@ def combined_counts(
     contracts: list[ContractRow] = []
     sessions: list[SessionCount] = []
     if statements:
-        with named_cursor(connection, _Row) as cursor:
+        with named_cursor(connection, _CombinedRow) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
         for row in rows:
             if row.kind == "failure":

@@ -23,14 +23,14 @@ from gapwatch.tally.rows import Names
 from gapwatch.tally.sums import CellContent
 
 
-class CellKey(NamedTuple):
+class EdgeCellKey(NamedTuple):
     source_id: int
     policy_id: int
     task_id: int
     cell: CellRef
 
 
-class _Row(NamedTuple):
+class _EdgeRow(NamedTuple):
     side: int
     policy_id: int
     task_id: int
@@ -66,12 +66,14 @@ _CELL_NUMBERS: ContentCache[_Said, int] = ContentCache(20_000)
 
 def each_edge_cell_counts(
     connection: Connection, project_id: int, selections: Sequence[Selection]
-) -> list[dict[CellKey, list[int]]]:
+) -> list[dict[EdgeCellKey, list[int]]]:
     """Return successes, failures, aborted and abandoned by cell at the edges of each window."""
-    sides: list[dict[CellKey, list[int]]] = [{} for _ in selections]
+    sides: list[dict[EdgeCellKey, list[int]]] = [{} for _ in selections]
     rows = _read(connection, project_id, selections)
     for row, cell in zip(rows, _cells_of(connection, project_id, rows), strict=True):
-        counts = sides[row.side].setdefault(CellKey(row.source_id, row.policy_id, row.task_id, cell), [0, 0, 0, 0])
+        counts = sides[row.side].setdefault(
+            EdgeCellKey(row.source_id, row.policy_id, row.task_id, cell), [0, 0, 0, 0]
+        )
         counts[0] += row.successes
         counts[1] += row.failures
         counts[2] += row.aborted
@@ -79,7 +81,7 @@ def each_edge_cell_counts(
     return sides
 
 
-def _read(connection: Connection, project_id: int, selections: Sequence[Selection]) -> list[_Row]:
+def _read(connection: Connection, project_id: int, selections: Sequence[Selection]) -> list[_EdgeRow]:
     statements: list[str] = []
     parameters: dict[str, Any] = {}
     for side, (scope, window) in enumerate(selections):
@@ -94,11 +96,11 @@ def _read(connection: Connection, project_id: int, selections: Sequence[Selectio
         parameters |= {f"{name}_{side}": value for name, value in own.items()}
     if not statements:
         return []
-    with named_cursor(connection, _Row) as cursor:
+    with named_cursor(connection, _EdgeRow) as cursor:
         return cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
 
 
-def _cells_of(connection: Connection, project_id: int, rows: list[_Row]) -> list[CellRef]:
+def _cells_of(connection: Connection, project_id: int, rows: list[_EdgeRow]) -> list[CellRef]:
     if not rows:
         return []
     pooled = pooled_names(connection, project_id)
@@ -132,10 +134,10 @@ def _cells_of(connection: Connection, project_id: int, rows: list[_Row]) -> list
 def _contents_of(
     connection: Connection,
     project_id: int,
-    rows: list[_Row],
+    rows: list[_EdgeRow],
     pooled: Mapping[tuple[int, int], frozenset[str]],
 ) -> list[CellContent]:
-    columns: Any = _Row._make(zip(*rows, strict=True))
+    columns: Any = _EdgeRow._make(zip(*rows, strict=True))
     names = Names(
         condition_sets(connection, project_id, set(columns.condition_set_id)),
         name_sets(connection, project_id, set(columns.number_names_id)),
