@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, FieldDifference
+from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.contract_pairs import ContractUse
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 
@@ -36,3 +37,14 @@ def answer_contract(sides: Sides) -> ContractAnswer:
         real_contracts=pair.real.count,
         method="the most used contract of each side, field by field; numbers equal within a millionth",
     )
+
+
+KIND = AnswerKind(
+    name="contract",
+    answer_type=ContractAnswer,
+    answer=answer_contract,
+    needs=NEEDS,
+    summary="Do both sides mean the same",
+    gives="The contracts, field by field.",
+    description="The contracts that sim and real ran under, and each field in which the most used ones differ.",
+)

@@ -8,12 +8,11 @@ from datetime import datetime
 
 from gapwatch.answers import drop
 from gapwatch.answers.answer import Answer
+from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
 from gapwatch.answers.drop import DropValue, SideValue, answer_drop
 from gapwatch.answers.sides import Sides, answer_fields
 
 NEEDS = drop.NEEDS
-
-QUESTIONS = ("drop", "ledger", "slices", "signals", "trend", "failures", "contract", "onset", "prediction")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,5 +48,5 @@ def answer_deployment(sides: Sides) -> DeploymentAnswer:
         episodes_needed=answer.episodes_needed,
         contract=sides.contract.diff.verdict,
         method=answer.method,
-        links={word: f"/api/v1/deployments/{described.slug}/{word}" for word in QUESTIONS},
+        links={kind.name: f"/api/v1/deployments/{described.slug}/{kind.name}" for kind in DEPLOYMENT_ANSWERS},
     )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.metric_drop import compare_metric, paired_reward
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.filters import DropFilter
 from gapwatch.statistics.estimates import drops, verdicts
 from gapwatch.store.read.sides import PairRow
 
@@ -237,3 +239,19 @@ def _at_size(found: verdicts.EpisodesNeeded, real: ComparisonSide) -> verdicts.E
 
 def interval_of(low: float | None, high: float | None) -> Interval | None:
     return None if low is None or high is None else (low, high)
+
+
+KIND = AnswerKind(
+    name="drop",
+    answer_type=DropAnswer,
+    answer=answer_drop,
+    needs=NEEDS,
+    summary="How much is lost",
+    gives="The metric on both sides and the drop.",
+    description=(
+        "One metric in sim and in real, the drop with its 95 % interval, a verdict, and what would settle it.\n\n"
+        "A drop is positive when reality is worse. Sides that cannot be compared give nulls and a `reason`, "
+        "with 200. Read `warnings` first: contracts that differ come before any statistics."
+    ),
+    filter=DropFilter,
+)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
 from gapwatch.answers.failure_weights import WeighedSides, weigh_sides
@@ -186,3 +187,36 @@ def _points_to(weights: Iterable[GroupWeight]) -> tuple[str, ...]:
         kept = sorted(((weight.category, weight.sim) for weight in weights), key=lambda pair: -pair[1])
     least = LEAST_POINTED_TO * sum(failures for _, failures in kept)
     return tuple(name for name, failures in kept if name != UNATTRIBUTED and failures and failures >= least)
+
+
+def table_rows(answer: FailuresAnswer) -> list[TableRow]:
+    return [
+        ["phase", "labels", "points_to", "seen", "real", "sim", "excess", "low", "high"],
+        *(
+            [
+                group.phase,
+                " ".join(group.labels),
+                " ".join(group.points_to),
+                group.seen,
+                group.real.failures,
+                group.sim.failures,
+                group.excess,
+                *(group.interval or (None, None)),
+            ]
+            for group in answer.groups
+        ),
+    ]
+
+
+KIND = AnswerKind(
+    name="failures",
+    answer_type=FailuresAnswer,
+    answer=answer_failures,
+    needs=NEEDS,
+    summary="How attempts fail",
+    gives="Failures in groups.",
+    description=(
+        "Failures by phase, labels and category, with their share of all attempts, and which side knows them."
+    ),
+    table=AnswerTable("failures", table_rows),
+)

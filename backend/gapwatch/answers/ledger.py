@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Caution, Interval
+from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
 from gapwatch.answers.failure_weights import CategoryEpisode, WeighedSides, weigh_sides
 from gapwatch.answers.needs import Need
@@ -254,3 +255,40 @@ def _simpson(parts: Decomposition) -> Caution:
         f"The crude drop is {crude:+.1f} points, but where both sides were tried it is {rate:+.1f}: "
         "the two were not tried on the same things. Read the rate.",
     )
+
+
+def table_rows(answer: LedgerAnswer) -> list[TableRow]:
+    parts = [*answer.categories, *([answer.unattributed] if answer.unattributed else [])]
+    return [
+        ["category", "contribution", "low", "high", "real_weight", "sim_weight", "real_episodes", "sim_episodes"],
+        *(
+            [
+                part.category,
+                part.contribution,
+                *(part.interval or (None, None)),
+                part.real_weight,
+                part.sim_weight,
+                part.episodes.count,
+                part.episodes.sim_count,
+            ]
+            for part in parts
+        ),
+    ]
+
+
+KIND = AnswerKind(
+    name="ledger",
+    answer_type=LedgerAnswer,
+    answer=answer_ledger,
+    needs=NEEDS,
+    summary="Why it is lost",
+    gives="The drop by gap category.",
+    description=(
+        "The success drop over gap categories by the evidence of failed episodes, and as off-support, mix, "
+        "rate.\n\n"
+        "Contributions and `unattributed` add up to `drop`; so do `off_support`, `mix` and `rate`. A category "
+        "without evidence is 0 and has no interval. `episodes.top` are the real failures that carry most of "
+        "one."
+    ),
+    table=AnswerTable("ledger", table_rows),
+)

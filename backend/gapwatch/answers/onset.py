@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from gapwatch.answers.answer import Answer
+from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 
@@ -51,3 +52,14 @@ def answer_onset(sides: Sides) -> OnsetAnswer:
         step_days=step_days,
         method="binomial models of the days, compared by BIC",
     )
+
+
+KIND = AnswerKind(
+    name="onset",
+    answer_type=OnsetAnswer,
+    answer=answer_onset,
+    needs=NEEDS,
+    summary="Since when it is lost",
+    gives="When and where the drop began.",
+    description="At deploy, at some sites, with a release, in a step, or gradually; with the day it began.",
+)

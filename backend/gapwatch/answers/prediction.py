@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
@@ -122,3 +123,18 @@ def _shares_differ(table: np.ndarray) -> bool:
 
     sizes = table[:, [1, 3]]
     return len(sizes) > 1 and float(chi2_contingency(sizes).pvalue) < SHARES_DIFFER
+
+
+KIND = AnswerKind(
+    name="prediction",
+    answer_type=PredictionAnswer,
+    answer=answer_prediction,
+    needs=NEEDS,
+    summary="The real rate with the help of sim",
+    gives="With and without sim.",
+    description=(
+        "Prediction-powered success from few real and many sim episodes, beside the real episodes alone.\n\n"
+        "From ten pairs on; without pairs from the sim rate of each combination of conditions. Refused, with "
+        "a reason, where sim says too little about real."
+    ),
+)

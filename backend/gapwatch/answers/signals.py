@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
@@ -139,3 +140,46 @@ def _side(measured: _Measured, drawn: bool) -> SignalSide:
     p05, median, p95 = (sketches.quantile(measured.sketch, q) for q in (0.05, 0.5, 0.95))
     curve = tuple(sketches.ecdf(measured.sketch, CURVE_POINTS)) if drawn else ()
     return SignalSide(measured.moments.n, measured.moments.mean, median, p05, p95, curve)
+
+
+def table_rows(answer: SignalsAnswer) -> list[TableRow]:
+    return [
+        [
+            "signal",
+            "categories",
+            "n_sim",
+            "sim_median",
+            "n_real",
+            "real_median",
+            "effect",
+            "low",
+            "high",
+            "q_value",
+        ],
+        *(
+            [
+                signal.signal,
+                " ".join(signal.categories),
+                signal.sim.n,
+                signal.sim.median,
+                signal.real.n,
+                signal.real.median,
+                signal.effect,
+                *(signal.interval or (None, None)),
+                signal.q_value,
+            ]
+            for signal in answer.signals
+        ),
+    ]
+
+
+KIND = AnswerKind(
+    name="signals",
+    answer_type=SignalsAnswer,
+    answer=answer_signals,
+    needs=NEEDS,
+    summary="What was measured differently",
+    gives="The shift of each signal.",
+    description="How far each signal's distribution in real is from the one in sim, most surely shifted first.",
+    table=AnswerTable("signals", table_rows),
+)

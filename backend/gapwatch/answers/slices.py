@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
@@ -116,3 +117,52 @@ def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts) -> SliceAnswer:
 
 def _side(successes: int, n: int) -> SliceSide:
     return SliceSide(n, successes, successes / n, wilson(successes, n)) if n else SliceSide(0, 0, None, None)
+
+
+def table_rows(answer: SlicesAnswer) -> list[TableRow]:
+    return [
+        [
+            "condition",
+            "level",
+            "seen",
+            "n_sim",
+            "sim",
+            "n_real",
+            "real",
+            "drop",
+            "low",
+            "high",
+            "q_value",
+            "verdict",
+        ],
+        *(
+            [
+                level.condition,
+                level.level,
+                level.seen,
+                level.sim.n,
+                level.sim.value,
+                level.real.n,
+                level.real.value,
+                level.drop,
+                *(level.interval or (None, None)),
+                level.q_value,
+                level.verdict,
+            ]
+            for level in answer.slices
+        ),
+    ]
+
+
+KIND = AnswerKind(
+    name="slices",
+    answer_type=SlicesAnswer,
+    answer=answer_slices,
+    needs=NEEDS,
+    summary="Where it is lost",
+    gives="The drop per condition level.",
+    description=(
+        "The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %."
+    ),
+    table=AnswerTable("conditions", table_rows),
+)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from gapwatch.answers.answer import Answer, Interval
+from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.needs import Need
 from gapwatch.answers.question import Tier, trend_tier
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.filters import TrendFilter
 from gapwatch.statistics.change.onset import Onset
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.read.directory import DatedEvent
@@ -114,3 +116,40 @@ def _changes(onset: Onset) -> tuple[ChangePoint, ...]:
         return ()
     plausible = (onset.plausible_days[0], onset.plausible_days[-1]) if onset.plausible_days else None
     return (ChangePoint(onset.change_day, plausible, onset.change, onset.verdict, onset.reason),)
+
+
+def table_rows(answer: TrendAnswer) -> list[TableRow]:
+    return [
+        ["at", "version", "n", "successes", "value", "low", "high", "aborted", "abandoned"],
+        *(
+            [
+                step.at.isoformat(),
+                step.version,
+                step.n,
+                step.successes,
+                step.value,
+                *(step.interval or (None, None)),
+                step.aborted,
+                step.abandoned,
+            ]
+            for step in answer.steps
+        ),
+    ]
+
+
+KIND = AnswerKind(
+    name="trend",
+    answer_type=TrendAnswer,
+    answer=answer_trend,
+    needs=NEEDS,
+    summary="Is it getting worse",
+    gives="Success over time.",
+    description=(
+        "The real success rate by hour, day or month beside the baseline, with the point where it fell for "
+        "good.\n\n"
+        "Steps are whole: the first and the last one reach beyond a window that begins or ends within them. "
+        "Versions of the policy stand apart; `current` marks the one that runs now."
+    ),
+    filter=TrendFilter,
+    table=AnswerTable("trend", table_rows),
+)

@@ -7,35 +7,14 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from gapwatch.answers.contract import ContractAnswer
+from gapwatch.answers.answer_kind import read_example
+from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
 from gapwatch.answers.deployment import DeploymentAnswer
-from gapwatch.answers.drop import DropAnswer
-from gapwatch.answers.failures import FailuresAnswer
 from gapwatch.answers.fleet import FleetAnswer
-from gapwatch.answers.ledger import LedgerAnswer
-from gapwatch.answers.onset import OnsetAnswer
-from gapwatch.answers.prediction import PredictionAnswer
-from gapwatch.answers.signals import SignalsAnswer
-from gapwatch.answers.slices import SlicesAnswer
-from gapwatch.answers.trend import TrendAnswer
 from gapwatch.answers.trust import TrustAnswer
-from gapwatch.api.answer_examples import BY_PATH
 
 TEMPLATE = "#/components/schemas/{name}"
-ANSWERS = (
-    ContractAnswer,
-    DeploymentAnswer,
-    DropAnswer,
-    FailuresAnswer,
-    FleetAnswer,
-    LedgerAnswer,
-    OnsetAnswer,
-    PredictionAnswer,
-    SignalsAnswer,
-    SlicesAnswer,
-    TrendAnswer,
-    TrustAnswer,
-)
+ANSWERS = (*(kind.answer_type for kind in DEPLOYMENT_ANSWERS), DeploymentAnswer, FleetAnswer, TrustAnswer)
 
 
 def answer_schemas() -> dict[str, Any]:
@@ -51,8 +30,13 @@ def answers(kind: type, words: str) -> dict[int | str, dict[str, Any]]:
 
 def give_examples(paths: dict[str, Any]) -> None:
     """Into the finished document: the framework would take every null out of an example."""
-    for path, example in BY_PATH.items():
-        paths[path]["get"]["responses"]["200"]["content"]["application/json"]["example"] = example
+    examples = {f"/api/v1/deployments/{{slug}}/{kind.name}": kind.example for kind in DEPLOYMENT_ANSWERS}
+    examples["/api/v1/deployments"] = read_example("fleet")
+    examples["/api/v1/policies/{name}/drop"] = read_example("drop") | {"deployment": None, "task": None}
+    examples["/api/v1/simulators/{name}/trust"] = read_example("trust")
+    for path, example in examples.items():
+        if example is not None:
+            paths[path]["get"]["responses"]["200"]["content"]["application/json"]["example"] = example
 
 
 def answered(answer: Any) -> Response:

@@ -1,0 +1,19 @@
+"""Every question that a deployment can be asked. A new one is a line here."""
+
+from __future__ import annotations
+
+from gapwatch.answers import contract, drop, failures, ledger, onset, prediction, signals, slices, trend
+from gapwatch.answers.answer_kind import AnswerKind
+
+DEPLOYMENT_ANSWERS: tuple[AnswerKind, ...] = (
+    drop.KIND,
+    ledger.KIND,
+    slices.KIND,
+    signals.KIND,
+    trend.KIND,
+    failures.KIND,
+    contract.KIND,
+    onset.KIND,
+    prediction.KIND,
+)
+TABLES = {kind.table.name: kind for kind in DEPLOYMENT_ANSWERS if kind.table is not None}
