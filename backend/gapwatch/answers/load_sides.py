@@ -165,7 +165,7 @@ class _Loader:
         """Count the chosen simulator's episodes in the window, or all of them where the window has none."""
         scope = replace(self._subject.sim_scope, source_ids=(choice.simulator_id,))
         window, counts = self._question.window, _of_source(in_window, choice.simulator_id)
-        if not outcomes_of(counts).n:
+        if not any(count.successes or count.failures for count in counts):
             window, counts = ALL_TIME, _of_source(all_time, choice.simulator_id)
             if Need.CELLS in self._needs and any(count.cell is None for count in counts):
                 counts = store.cell_counts(self._connection, self._project_id, scope, window)

@@ -19,8 +19,8 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
     sums = episodes.counted()
     pool_new(connection, project_id, sums)
     rows = count_rows(sums)
-    numbers = cells.intern_cells(connection, project_id, {key.cell for key in rows.cells})
-    signatures = cells.intern_signatures(connection, project_id, {key.signature for key in rows.failures})
+    numbers = cells.intern_cells(connection, project_id, {cell for _, cell in rows.cells})
+    signatures = cells.intern_signatures(connection, project_id, {signature for _, _, signature in rows.failures})
 
     def add(table: str, flat: list[rollups.FlatRow]) -> rollups.Added:
         return rollups.add_counts(connection, project_id, table, flat)
@@ -28,7 +28,7 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
     with rollups.without_waiting(connection):
         in_counts = add("rollup_counts", [(*key, *counts) for key, counts in rows.counts.items()])
         in_cells = add(
-            "rollup_cells", [(*key.bucket, numbers[key.cell], *counts) for key, counts in rows.cells.items()]
+            "rollup_cells", [(*bucket, numbers[cell], *counts) for (bucket, cell), counts in rows.cells.items()]
         )
         rollups.hand_over(connection)
         # Postgres adds the cells while we are measuring; what is sent now would only wait at its door.
@@ -37,24 +37,24 @@ def add_episodes(connection: Connection, project_id: int, episodes: Episodes) ->
             add(
                 "rollup_places",
                 [
-                    (*key.scope, key.bucket_at, key.robot_id, key.site_id, *counts)
-                    for key, counts in rows.places.items()
+                    (*scope, day, robot_id, site_id, *counts)
+                    for (scope, day, robot_id, site_id), counts in rows.places.items()
                 ],
             ),
             add(
                 "rollup_failures",
                 [
-                    (*key.bucket, numbers[key.cell], signatures[key.signature], *counts)
-                    for key, counts in rows.failures.items()
+                    (*bucket, numbers[cell], signatures[signature], *counts)
+                    for (bucket, cell, signature), counts in rows.failures.items()
                 ],
             ),
             add(
                 "rollup_sessions",
-                [(*key.scope, key.bucket_at, key.session, *counts) for key, counts in rows.sessions.items()],
+                [(*scope, day, session, *counts) for (scope, day, session), counts in rows.sessions.items()],
             ),
             add(
                 "rollup_contracts",
-                [(*key.bucket, key.contract_id, *counts) for key, counts in rows.contracts.items()],
+                [(*bucket, contract_id, *counts) for (bucket, contract_id), counts in rows.contracts.items()],
             ),
         ]
         _add_values(connection, project_id, values)

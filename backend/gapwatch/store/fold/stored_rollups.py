@@ -12,15 +12,7 @@ from sqlalchemy import Connection, text
 from gapwatch.store.core.driver import driver_connection
 from gapwatch.store.fold.rollups import TABLES, VALUE_KEY
 from gapwatch.tally.sums import CellContent, EpisodeGroup, Signature
-from gapwatch.tally.tiers import (
-    BucketKey,
-    CellKey,
-    ContractKey,
-    FailureKey,
-    PlaceKey,
-    SessionKey,
-    ValueKey,
-)
+from gapwatch.tally.tiers import BucketKey, ValueKey
 
 
 def all_rows(connection: Connection, project_id: int, table: str) -> dict[Any, Any]:
@@ -47,11 +39,11 @@ def _keys(connection: Connection, project_id: int, table: str) -> Callable[[Any]
     signatures = _signatures(connection, project_id) if table == "rollup_failures" else {}
     keys: dict[str, Callable[[Any], Any]] = {
         "rollup_counts": _bucket,
-        "rollup_cells": lambda row: CellKey(_bucket(row), cells[row.cell_id]),
-        "rollup_places": lambda row: PlaceKey(_scope(row), row.bucket_at, row.robot_id, row.site_id),
-        "rollup_failures": lambda row: FailureKey(_bucket(row), cells[row.cell_id], signatures[row.signature_id]),
-        "rollup_sessions": lambda row: SessionKey(_scope(row), row.bucket_at, row.session),
-        "rollup_contracts": lambda row: ContractKey(_bucket(row), row.contract_id),
+        "rollup_cells": lambda row: (_bucket(row), cells[row.cell_id]),
+        "rollup_places": lambda row: (_scope(row), row.bucket_at, row.robot_id, row.site_id),
+        "rollup_failures": lambda row: (_bucket(row), cells[row.cell_id], signatures[row.signature_id]),
+        "rollup_sessions": lambda row: (_scope(row), row.bucket_at, row.session),
+        "rollup_contracts": lambda row: (_bucket(row), row.contract_id),
         "rollup_values": lambda row: ValueKey(*_scope(row), row.kind, row.outcome, row.tier, row.bucket_at),
     }
     return keys[table]
