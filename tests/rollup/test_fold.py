@@ -305,7 +305,7 @@ def test_days_of_robots_are_filled_from_the_cells_that_were_there(database):
     days = "SELECT robot_id, site_id, successes FROM rollup_places ORDER BY 1, 2"
     with database.transaction() as connection:
         folded = [tuple(row) for row in connection.exec_driver_sql(days)]
-    migrate(database, "0009")
+    migrate(database, "-3")
     with database.transaction() as connection:
         assert connection.exec_driver_sql("SELECT to_regclass('rollup_places')").scalar_one() is None
     migrate(database)

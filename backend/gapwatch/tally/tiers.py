@@ -35,9 +35,9 @@ class BucketKey(NamedTuple):
 CellKey: TypeAlias = tuple[BucketKey, CellContent]
 FailureKey: TypeAlias = tuple[BucketKey, CellContent, Signature]
 ContractKey: TypeAlias = tuple[BucketKey, int]
-# EpisodeGroup, day, robot and site; 0 where an episode names none.
+# Group, day, robot and site; 0 where an episode names none.
 PlaceKey: TypeAlias = tuple[EpisodeGroup, int, int, int]
-# EpisodeGroup, day and session.
+# Group, day and session.
 SessionKey: TypeAlias = tuple[EpisodeGroup, int, str]
 
 
