@@ -20,7 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TOP = "backend/gapwatch"
 # Top-level files are drawn as three boxes: what wires, what stages share, and the ground.
 WIRING = {"__main__", "app", "backups", "cli", "openapi", "supervisor", "web", "worker"}
-GROUND = {"errors", "filters", "levels", "logs", "record", "settings", "taxonomy"}
+GROUND = {
+    *("errors", "fast_answers", "filters", "garbage_collection", "kind_registry", "levels", "logs", "record"),
+    *("settings", "step_sizes", "taxonomy"),
+    # Their names in earlier commits.
+    *("collector", "direct", "pace"),
+}
 # Packages that are drawn room by room.
 WITH_ROOMS = {"statistics", "store"}
 WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW_HEIGHT = 1080, 136, 38, 92
