@@ -16,10 +16,10 @@ ROW_HEIGHT, FRAME_HEIGHT = 24, 64
 
 
 def grouped(slices: Sequence[SliceAnswer]) -> list[tuple[str, list[SliceAnswer]]]:
-    """Conditions by their worst level, the worst level first; as many levels as a figure can hold."""
+    """Conditions and their levels, worst first, up to as many levels as a figure can hold."""
     groups: dict[str, list[SliceAnswer]] = {}
-    for one in sorted(slices, key=_worst):
-        groups.setdefault(one.condition, []).append(one)
+    for level in sorted(slices, key=_worst):
+        groups.setdefault(level.condition, []).append(level)
     kept: list[tuple[str, list[SliceAnswer]]] = []
     room = MOST_LEVELS
     for condition, levels in groups.items():
@@ -38,7 +38,7 @@ def height(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> int:
 def conditions_figure(
     groups: Sequence[tuple[str, list[SliceAnswer]]], href: Callable[[SliceAnswer], str | None] | None = None
 ) -> dict[str, Any]:
-    """`href` answers where the episodes of a level are listed, if they can be; without it no mark is a link."""
+    """`href` gives the list of a level's episodes, if there is one; without it no mark is a link."""
     ticks: list[float] = []
     names: list[str] = []
     sizes: list[str] = []
@@ -48,21 +48,23 @@ def conditions_figure(
         ticks.append(at)
         names.append(f"<b>{short(condition, 18)}</b>")
         sizes.append("")
-        for row, one in enumerate(levels):
+        for row, level in enumerate(levels):
             place = at + 0.86 + row
-            placed.append((place, one))
+            placed.append((place, level))
             ticks.append(place)
-            names.append(short(one.level or "missing", 18))
-            sizes.append(_sizes(one))
+            names.append(short(level.level or "missing", 18))
+            sizes.append(_sizes(level))
         at += len(levels) + GROUP_GAP
-    hrefs = {(one.condition, one.level): None if href is None else href(one) for _, one in placed}
-    lowest = min((_interval(side)[0] for _, one in placed for side in (one.sim, one.real) if side.n), default=0.0)
+    hrefs = {(level.condition, level.level): None if href is None else href(level) for _, level in placed}
+    lowest = min(
+        (_interval(side)[0] for _, level in placed for side in (level.sim, level.real) if side.n), default=0.0
+    )
     axis = {"range": [at - GROUP_GAP + 0.66, -0.7], "tickvals": ticks, "showgrid": False}
     return {
         "data": [
             _gaps(placed),
-            _marks([(y, one, one.sim) for y, one in placed if one.sim.n], "sim", hrefs),
-            _marks([(y, one, one.real) for y, one in placed if one.real.n], "real", hrefs),
+            _marks([(y, level, level.sim) for y, level in placed if level.sim.n], "sim", hrefs),
+            _marks([(y, level, level.real) for y, level in placed if level.real.n], "real", hrefs),
             ANCHOR,
         ],
         "layout": {
@@ -79,23 +81,23 @@ def conditions_figure(
     }  # fmt: skip
 
 
-def _worst(one: SliceAnswer) -> tuple[float, str]:
-    """Real success, or what is missing of it: levels that real never tried come last."""
-    return (2.0 if one.real.value is None else one.real.value, one.level)
+def _worst(level: SliceAnswer) -> tuple[float, str]:
+    """By real success; levels never tried in reality come last."""
+    return (2.0 if level.real.value is None else level.real.value, level.level)
 
 
-def _sizes(one: SliceAnswer) -> str:
-    if one.seen == "both":
-        return f"{count(one.sim.n)} · {count(one.real.n)}"
-    return f"{one.seen} · {count(one.sim.n or one.real.n)}"
+def _sizes(level: SliceAnswer) -> str:
+    if level.seen == "both":
+        return f"{count(level.sim.n)} · {count(level.real.n)}"
+    return f"{level.seen} · {count(level.sim.n or level.real.n)}"
 
 
 def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
     x: list[float | None] = []
     y: list[float | None] = []
-    for place, one in placed:
-        if one.sim.value is not None and one.real.value is not None:
-            x += [100 * one.real.value, 100 * one.sim.value, None]
+    for place, level in placed:
+        if level.sim.value is not None and level.real.value is not None:
+            x += [100 * level.real.value, 100 * level.sim.value, None]
             y += [place, place, None]
     line = {"width": 1, "color": "var(--line-strong)"}
     return {"x": x, "y": y, "mode": "lines", "line": line, "hoverinfo": "skip", "type": "scatter"}
@@ -104,10 +106,10 @@ def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
 def _marks(
     rows: list[tuple[float, SliceAnswer, SliceSide]], name: str, hrefs: Mapping[tuple[str, str], str | None]
 ) -> dict[str, Any]:
-    links = [hrefs[one.condition, one.level] for _, one, _ in rows]
+    links = [hrefs[level.condition, level.level] for _, level, _ in rows]
     values = [100 * (side.value or 0.0) for _, _, side in rows]
     intervals = [_interval(side) for _, _, side in rows]
-    alone = [one.seen != "both" for _, one, _ in rows]
+    alone = [level.seen != "both" for _, level, _ in rows]
     filled = name == "real"
     return {
         "x": values,
@@ -126,10 +128,10 @@ def _marks(
             "arrayminus": [value - 100 * low for (low, _), value in zip(intervals, values, strict=True)],
         },
         "hovertext": [
-            f"{bold(f'{one.condition} = {one.level}')}, {name}<br>{percent(side.value or 0.0)} % "
+            f"{bold(f'{level.condition} = {level.level}')}, {name}<br>{percent(side.value or 0.0)} % "
             f"[{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
-            + _drop(one) + ("<br>Click: its episodes" if link else "")
-            for (_, one, side), (low, high), link in zip(rows, intervals, links, strict=True)
+            + _drop(level) + ("<br>Click: its episodes" if link else "")
+            for (_, level, side), (low, high), link in zip(rows, intervals, links, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
         **({"customdata": [{"href": link} for link in links]} if any(links) else {}),
@@ -137,10 +139,10 @@ def _marks(
     }  # fmt: skip
 
 
-def _drop(one: SliceAnswer) -> str:
-    if one.drop is None or one.interval is None:
-        return f"<br>{plain(one.seen)}"
-    return f"<br>drop {points(one.drop)} points {point_interval(one.interval)}"
+def _drop(level: SliceAnswer) -> str:
+    if level.drop is None or level.interval is None:
+        return f"<br>{plain(level.seen)}"
+    return f"<br>drop {points(level.drop)} points {point_interval(level.interval)}"
 
 
 def _interval(side: SliceSide) -> tuple[float, float]:

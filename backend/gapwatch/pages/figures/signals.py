@@ -19,15 +19,15 @@ def unit_of(signal: str) -> str:
     return UNITS.get(words[-1], "") if len(words) > 1 else ""
 
 
-def signal_figure(one: SignalAnswer) -> dict[str, Any]:
-    unit = unit_of(one.signal)
+def signal_figure(signal: SignalAnswer) -> dict[str, Any]:
+    unit = unit_of(signal.signal)
     data = []
-    if one.farthest_at is not None:
-        ends = [100 * _share_at(side, one.farthest_at) for side in (one.sim, one.real)]
+    if signal.farthest_at is not None:
+        ends = [100 * _share_at(side, signal.farthest_at) for side in (signal.sim, signal.real)]
         line = {"width": 1.25, "color": "var(--ink-2)", "dash": "dot"}
-        data.append({"x": [one.farthest_at] * 2, "y": ends, "mode": "lines", "line": line, "hoverinfo": "skip",
+        data.append({"x": [signal.farthest_at] * 2, "y": ends, "mode": "lines", "line": line, "hoverinfo": "skip",
                      "type": "scatter"})  # fmt: skip
-    for name, side, width in (("sim", one.sim, 1.75), ("real", one.real, 2.25)):
+    for name, side, width in (("sim", signal.sim, 1.75), ("real", signal.real, 2.25)):
         data.append(
             {"x": [x for x, _ in side.curve], "y": [100 * y for _, y in side.curve], "mode": "lines",
              "line": {"color": f"var(--{name})", "width": width, "dash": "solid" if name == "real" else "5px,2px"},
@@ -35,7 +35,7 @@ def signal_figure(one: SignalAnswer) -> dict[str, Any]:
              "<extra></extra>",
              "type": "scatter"}
         )  # fmt: skip
-    ends = [bound for side in (one.sim, one.real) for bound in _most_of(side)]
+    ends = [bound for side in (signal.sim, signal.real) for bound in _most_of(side)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     air = 0.05 * (high - low) or 1.0
     return {

@@ -174,8 +174,8 @@ def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
         return []
     # Numbers that would touch stand on two levels.
     sides = ["top center"] * len(marks)
-    for place, (one, other) in enumerate(pairwise(marks), start=1):
-        if other.at - one.at < timedelta(days=2) and sides[place - 1] == "top center":
+    for place, (earlier, later) in enumerate(pairwise(marks), start=1):
+        if later.at - earlier.at < timedelta(days=2) and sides[place - 1] == "top center":
             sides[place] = "top right"
     return [
         {"x": [utc_text(mark.at) for mark in marks], "y": [floor + 3] * len(marks), "mode": "markers+text",

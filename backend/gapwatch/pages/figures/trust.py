@@ -17,8 +17,8 @@ NARROWEST, LINE = 20, 0.045
 def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
     """For success, in per cent and with the intervals of both axes."""
     policies = answer.policies
-    real = [one.real_interval or (one.real, one.real) for one in policies]
-    sim = [one.sim_interval or (one.sim, one.sim) for one in policies]
+    real = [policy.real_interval or (policy.real, policy.real) for policy in policies]
+    sim = [policy.sim_interval or (policy.sim, policy.sim) for policy in policies]
     low = _floor([bound for bounds in (*real, *sim) for bound in bounds])
     diagonal = {
         "x": low + 0.08 * (100 - low),
@@ -40,13 +40,13 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
                 "type": "scatter",
             },
             {
-                "x": [100 * one.sim for one in policies],
-                "y": [100 * one.real for one in policies],
+                "x": [100 * policy.sim for policy in policies],
+                "y": [100 * policy.real for policy in policies],
                 "mode": "markers",
                 "marker": {"size": 10, "color": "var(--real)", "line": {"width": 1.5, "color": "var(--surface)"}},
-                "error_x": _bars([100 * one.sim for one in policies], sim, "sim"),
-                "error_y": _bars([100 * one.real for one in policies], real, "real"),
-                "hovertext": [_hover(one) for one in policies],
+                "error_x": _bars([100 * policy.sim for policy in policies], sim, "sim"),
+                "error_y": _bars([100 * policy.real for policy in policies], real, "real"),
+                "hovertext": [_hover(policy) for policy in policies],
                 "hovertemplate": "%{hovertext}<extra></extra>",
                 "type": "scatter",
             },
@@ -73,29 +73,29 @@ def trust_figure(answer: TrustAnswer) -> dict[str, Any]:
 
 
 def _floor(bounds: list[float]) -> float:
-    """Where both axes begin: policies that resemble each other would else lie on one another in a corner."""
+    """Where both axes begin: near the data, or similar policies would pile up in a corner."""
     return max(0.0, min(100.0 - NARROWEST, 10 * (100 * min(bounds) // 10)))
 
 
 def _names(policies: Sequence[TrustedPolicy], low: float) -> list[dict[str, Any]]:
-    """A name beside each point, with a line to it: names keep apart from each other, points need not."""
+    """A name beside each point, joined by a line: names must not overlap, points may."""
     span = 100 - low
     names = []
     free = 100.0
-    for one in sorted(policies, key=lambda one: (-one.real, one.sim)):
-        at = min(free, 100 * one.real)
+    for policy in sorted(policies, key=lambda policy: (-policy.real, policy.sim)):
+        at = min(free, 100 * policy.real)
         free = at - LINE * span
-        is_left = 100 * one.sim < low + span / 2
+        is_left = 100 * policy.sim < low + span / 2
         names.append(
             {
-                "x": 100 * one.sim,
-                "y": 100 * one.real,
-                "ax": 100 * one.sim + (0.06 if is_left else -0.06) * span,
+                "x": 100 * policy.sim,
+                "y": 100 * policy.real,
+                "ax": 100 * policy.sim + (0.06 if is_left else -0.06) * span,
                 "ay": at,
                 "axref": "x",
                 "ayref": "y",
                 "xanchor": "left" if is_left else "right",
-                "text": short(f"{one.policy} {one.version}", 26),
+                "text": short(f"{policy.policy} {policy.version}", 26),
                 "font": {"size": 12, "color": "var(--ink-2)"},
                 "showarrow": True,
                 "arrowhead": 0,
@@ -107,10 +107,10 @@ def _names(policies: Sequence[TrustedPolicy], low: float) -> list[dict[str, Any]
     return names
 
 
-def _hover(one: TrustedPolicy) -> str:
+def _hover(policy: TrustedPolicy) -> str:
     return (
-        f"{bold(f'{one.policy} {one.version}')}<br>sim {percent(one.sim)} %, n {count(one.n_sim)}"
-        f"<br>real {percent(one.real)} %, n {count(one.n_real)}"
+        f"{bold(f'{policy.policy} {policy.version}')}<br>sim {percent(policy.sim)} %, n {count(policy.n_sim)}"
+        f"<br>real {percent(policy.real)} %, n {count(policy.n_real)}"
     )
 
 
