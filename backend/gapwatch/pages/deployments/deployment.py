@@ -150,21 +150,21 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     return leading_part(ledger)
 
 
-def _choices(sides: Sides, slices: SlicesAnswer, given: dict[str, list[str]]) -> Choices:
+def _choices(sides: Sides, slices: SlicesAnswer, filters: dict[str, list[str]]) -> Choices:
     cells = [count.cell for count in sides.real.cells]
     named = {
-        "robot": {cell.robot for cell in cells if cell.robot} | set(given.get("robot", [])),
-        "site": {cell.site for cell in cells if cell.site} | set(given.get("site", [])),
+        "robot": {cell.robot for cell in cells if cell.robot} | set(filters.get("robot", [])),
+        "site": {cell.site for cell in cells if cell.site} | set(filters.get("site", [])),
     }
     baseline = sides.baseline
     simulators = [] if baseline is None else [(baseline.simulator, baseline.version)]
-    simulators += [] if baseline is None else [(one.simulator, one.version) for one in baseline.alternatives]
+    simulators += [] if baseline is None else [(other.simulator, other.version) for other in baseline.alternatives]
     return Choices(
         metrics=list(
-            dict.fromkeys([*ALWAYS_METRICS, *sides.subject.surroundings.metrics, *given.get("metric", [])])
+            dict.fromkeys([*ALWAYS_METRICS, *sides.subject.surroundings.metrics, *filters.get("metric", [])])
         ),
         simulators=[f"{name}@{version}" for name, version in simulators],
         robots=sorted(named["robot"]),
         sites=sorted(named["site"]),
-        conditions=[f"{one.condition}:{one.level}" for one in slices.slices],
+        conditions=[f"{level.condition}:{level.level}" for level in slices.slices],
     )

@@ -34,7 +34,7 @@ class EpisodeLinks:
 
     def __init__(self, page: DeploymentPage, links: Links) -> None:
         self._links = links
-        self._given = {name: page.given[name] for name in SHARED if name in page.given}
+        self._filters = {name: page.given[name] for name in SHARED if name in page.given}
         self._subject = {
             "deployment": page.slug,
             "policy": page.policy,
@@ -43,25 +43,25 @@ class EpisodeLinks:
         }
 
     def real(self, **more: str | None) -> str:
-        given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, **more}
-        return self._links.to("episodes", **given)
+        query: dict[str, Any] = {**self._subject, "domain": "real", **self._filters, **more}
+        return self._links.to("episodes", **query)
 
     def behind(self, category: str) -> str:
-        given: dict[str, Any] = {"deployment": self._subject["deployment"], **self._given}
-        return self._links.to("episodes", evidence=category, **given)
+        query: dict[str, Any] = {"deployment": self._subject["deployment"], **self._filters}
+        return self._links.to("episodes", evidence=category, **query)
 
     def failed_in(self, phase: str) -> str:
         return self.real(outcome="failure", phase=None if phase == failures.NO_PHASE else phase)
 
-    def of_level(self, one: SliceAnswer) -> str | None:
+    def of_level(self, answer: SliceAnswer) -> str | None:
         """None for a bin of numbers, which the list of episodes cannot ask for."""
-        found = number_range(one.level)
-        if " × " in one.condition or (found is not None and found[0] != found[1]):
+        bounds = number_range(answer.level)
+        if " × " in answer.condition or (bounds is not None and bounds[0] != bounds[1]):
             return None
-        level = "" if one.level == MISSING else one.level
-        conditions = [*self._given.get("condition", []), f"{one.condition}:{level}"]
-        given: dict[str, Any] = {**self._subject, "domain": "real", **self._given, "condition": conditions}
-        return self._links.to("episodes", **given)
+        level = "" if answer.level == MISSING else answer.level
+        conditions = [*self._filters.get("condition", []), f"{answer.condition}:{level}"]
+        query: dict[str, Any] = {**self._subject, "domain": "real", **self._filters, "condition": conditions}
+        return self._links.to("episodes", **query)
 
 
 def draw(page: DeploymentPage, links: Links | None) -> Figures:
@@ -83,9 +83,9 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     if groups:
         drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None)
         heights["conditions"] = conditions.height(groups)
-    shown = [one for one in page.signals.signals if one.seen == "both"][: signals.MOST_SHOWN]
-    for number, one in enumerate(shown):
-        drawn[f"signal-{number}"] = signals.signal_figure(one)
+    shown = [signal for signal in page.signals.signals if signal.seen == "both"][: signals.MOST_SHOWN]
+    for number, signal in enumerate(shown):
+        drawn[f"signal-{number}"] = signals.signal_figure(signal)
     table = failure_table(page.failures.groups)
     if table.categories:
         drawn["failures"] = failures.failures_figure(table, page.real.n, page.sim.n, to.failed_in if to else None)

@@ -116,7 +116,7 @@ class DeploymentPage:
         return captions.signals_note(self.sim.n, self.real.n, sampled=self.signals.sampled)
 
     def shown_signals(self, most: int) -> list[SignalAnswer]:
-        return [one for one in self.signals.signals if one.seen == "both"][:most]
+        return [signal for signal in self.signals.signals if signal.seen == "both"][:most]
 
     @property
     def first_failures(self) -> list[FailureGroup]:

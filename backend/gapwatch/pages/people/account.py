@@ -82,6 +82,6 @@ def make_project(visit: Visit) -> View | Response:
 
 
 def _projects(visit: Visit, problem: str) -> ProjectsPage:
-    mine = access.memberships(visit.transaction, visit.person.user_id)
-    entries = [ProjectEntry(one.slug, one.role) for one in mine]
-    return ProjectsPage(entries, any(allows(one.role, "admin") for one in mine), problem)
+    memberships = access.memberships(visit.transaction, visit.person.user_id)
+    entries = [ProjectEntry(membership.slug, membership.role) for membership in memberships]
+    return ProjectsPage(entries, any(allows(membership.role, "admin") for membership in memberships), problem)

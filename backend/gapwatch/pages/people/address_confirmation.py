@@ -37,29 +37,29 @@ class AddressConfirmationHandlers:
     def show(self, request: Request, _: Form) -> Response:
         token = request.query_params.get("token", "")
         with self._gate.database.transaction() as transaction:
-            found = self._asked(transaction, token)
-        return self._page(token, found, is_confirmed=found.confirmed_at is not None)
+            address = self._asked(transaction, token)
+        return self._page(token, address, is_confirmed=address.confirmed_at is not None)
 
     def confirm(self, _: Request, form: Form) -> Response:
         token = form.one("token")
         with self._gate.database.transaction() as transaction:
-            found = self._asked(transaction, token)
-            if found.confirmed_at is None:
-                mail_addresses.confirm(transaction, found)
-        return self._page(token, found, is_confirmed=True)
+            address = self._asked(transaction, token)
+            if address.confirmed_at is None:
+                mail_addresses.confirm(transaction, address)
+        return self._page(token, address, is_confirmed=True)
 
     def _asked(self, transaction: access.Transaction, token: str) -> mail_addresses.MailAddress:
         place = address_of_token(token)
-        found = None if place is None else mail_addresses.find_address(transaction, *place)
+        address = None if place is None else mail_addresses.find_address(transaction, *place)
         now = datetime.now(UTC)
         if (
-            found is None
-            or found.asked_at is None
-            or not is_address_token(self._server_secret, token, found.asked_at, now)
+            address is None
+            or address.asked_at is None
+            or not is_address_token(self._server_secret, token, address.asked_at, now)
         ):
             raise NotFound(OVER)
-        return found
+        return address
 
-    def _page(self, token: str, found: mail_addresses.MailAddress, *, is_confirmed: bool) -> Response:
-        page = ConfirmPage(token, found.address, found.project, is_confirmed)
+    def _page(self, token: str, address: mail_addresses.MailAddress, *, is_confirmed: bool) -> Response:
+        page = ConfirmPage(token, address.address, address.project, is_confirmed)
         return self._gate.pages.render("confirm_address.html", page=page)

@@ -108,15 +108,17 @@ class SignInGate:
     def _enter(self, request: Request, form: Form, needed: Role | None, handler: Handler) -> Response:
         is_change = request.method not in SAFE_METHODS
         with self.database.transaction() as transaction:
-            found = self.session(transaction, request)
-            if found is None:
+            session = self.session(transaction, request)
+            if session is None:
                 return _to_sign_in(request)
-            person, mine = found
+            person, memberships = session
             if is_change and not secrets.compare_digest(person.csrf_token, form.one("csrf")):
                 raise Forbidden("The form is out of date; load the page again.")
             # A form says in itself which project it was shown for, whatever other tabs show by now.
             wanted = form.one("project") if is_change else request.query_params.get("project")
-            project = next((one for one in mine if one.slug == wanted or not wanted), None)
+            project = next(
+                (membership for membership in memberships if membership.slug == wanted or not wanted), None
+            )
             if project is None:
                 if wanted:
                     raise NotFound("There is nothing at this address.")
@@ -134,8 +136,8 @@ class SignInGate:
                 csrf=person.csrf_token,
                 project=project.slug,
                 role=project.role,
-                projects=[one.slug for one in mine],
-                links=Links(project.slug if len(mine) > 1 else None),
+                projects=[membership.slug for membership in memberships],
+                links=Links(project.slug if len(memberships) > 1 else None),
                 open_alerts=state.open_alerts,
                 version=state.version,
                 address=_address(request),

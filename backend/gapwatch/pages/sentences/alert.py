@@ -82,26 +82,28 @@ class Fact:
 
 def evidence(alert: Mapping[str, Any]) -> list[Fact]:
     """What the detector held against what, as far as its evidence says."""
-    found, share = alert["evidence"], is_share(alert["series"])
+    measured, share = alert["evidence"], is_share(alert["series"])
     facts = [Fact("Series", say(alert["series"]))]
-    if reference := found.get("reference"):
+    if reference := measured.get("reference"):
         side = f", {reference['side']}" if "side" in reference else ""
         facts.append(Fact("Before", say(_value(reference, share), *_n(reference, side))))
-    if since := found.get("since"):
+    if since := measured.get("since"):
         facts.append(Fact("Since", say(_value(since, share), *_bounds(since, share), *_n(since))))
-    if now := found.get("now"):
+    if now := measured.get("now"):
         facts.append(Fact("Now", say(_value(now, share), *_n(now))))
-    drop = found.get("drop") or {}
+    drop = measured.get("drop") or {}
     if "value" in drop:
         interval = (" ", small(point_interval(drop["interval"]))) if drop.get("interval") else ()
         facts.append(Fact("Drop", say(f"{points(drop['value'])} points", *interval)))
-    if e_value := found.get("e_value"):
-        fires_at = (" ", Part(f"fires at {number(found['threshold'])}", "muted")) if "threshold" in found else ()
+    if e_value := measured.get("e_value"):
+        fires_at = (
+            (" ", Part(f"fires at {number(measured['threshold'])}", "muted")) if "threshold" in measured else ()
+        )
         facts.append(Fact("e-value", say(number(e_value), *fires_at)))
-    if run_length := found.get("arl"):
+    if run_length := measured.get("arl"):
         often = f"at most once in {count(round(run_length))} episodes, however often it is looked at"
         facts.append(Fact("False alarms", say(often)))
-    if statistic := found.get("statistic"):
+    if statistic := measured.get("statistic"):
         facts.append(Fact("Method", say(statistic)))
     return facts
 

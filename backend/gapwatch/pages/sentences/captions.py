@@ -22,27 +22,27 @@ def waterfall(sim: SideValue, real: SideValue) -> str:
 
 
 def ledger_finding(ledger: LedgerAnswer, lead: CategoryPart | None) -> str:
-    said = []
+    findings = []
     if lead is not None and ledger.drop:
-        said.append(f"{lead.name} makes {percent(lead.contribution / ledger.drop, 0)} % of it.")
+        findings.append(f"{lead.name} makes {percent(lead.contribution / ledger.drop, 0)} % of it.")
     if ledger.unattributed is not None:
         left = points(ledger.unattributed.contribution)
-        said.append(f"{left} points have no evidence and stay unattributed.")
-    return " ".join(said)
+        findings.append(f"{left} points have no evidence and stay unattributed.")
+    return " ".join(findings)
 
 
 def ledger_caption(parts: Sequence[CategoryPart]) -> str:
-    said = (
+    caption = (
         "Each bar: failures in real above failures in sim, weighted by evidence. "
         "Whiskers: 95 % interval of that bar. The bars add up to the drop exactly."
     )
     bare = [part.name for part in parts if not (part.contribution or part.real_weight or part.sim_weight)]
-    return f"{said} No evidence, so zero: {', '.join(bare).lower()}." if bare else said
+    return f"{caption} No evidence, so zero: {', '.join(bare).lower()}." if bare else caption
 
 
 def off_support(slices: Sequence[SliceAnswer]) -> str:
     """With one or two levels that only real has seen."""
-    unseen = [f"{one.condition} = {one.level}" for one in slices if one.seen == "real only"][:2]
+    unseen = [f"{level.condition} = {level.level}" for level in slices if level.seen == "real only"][:2]
     such = f", such as {' and '.join(unseen)}" if unseen else ""
     return f"Combinations of conditions that only one side has seen{such}."
 
@@ -50,12 +50,12 @@ def off_support(slices: Sequence[SliceAnswer]) -> str:
 def exposure_summary(ledger: LedgerAnswer) -> str:
     """The three parts in one line, for the report."""
     parts = (("off-support", ledger.off_support), ("mix", ledger.mix), ("rate", ledger.rate))
-    said = [
+    contributions = [
         f"{name} {points(part.contribution)}" + (f" {point_interval(part.interval)}" if part.interval else "")
         for name, part in parts
         if part is not None
     ]
-    return f"The same drop by exposure: {', '.join(said)} points."
+    return f"The same drop by exposure: {', '.join(contributions)} points."
 
 
 def not_counted(real: SideValue, drop: DropAnswer, onset_verdict: str) -> Sentence:
@@ -82,16 +82,16 @@ def worst_conditions(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> Sentenc
     """The worst level of each of the worst conditions."""
     words: list[Words] = ["Worst: "]
     for place, (_, levels) in enumerate(groups[:MOST_WORST]):
-        one = levels[0]
-        rate = "" if one.real.value is None else f" {100 * one.real.value:.0f} %"
-        never = ", never simulated" if one.seen == "real only" else ""
-        words += ["; " if place else "", Part(f"{one.condition} = {one.level}", "code"), f"{rate}{never}"]
+        worst = levels[0]
+        rate = "" if worst.real.value is None else f" {100 * worst.real.value:.0f} %"
+        never = ", never simulated" if worst.seen == "real only" else ""
+        words += ["; " if place else "", Part(f"{worst.condition} = {worst.level}", "code"), f"{rate}{never}"]
     return say(*words, ".")
 
 
 def conditions_caption(pooled: Sequence[str]) -> str:
-    said = "Groups by their worst level. Lines: 95 % interval."
-    return f"{said} Left out, with too many values: {', '.join(pooled)}." if pooled else said
+    caption = "Groups by their worst level. Lines: 95 % interval."
+    return f"{caption} Left out, with too many values: {', '.join(pooled)}." if pooled else caption
 
 
 def failures_finding(only_real: float) -> str:

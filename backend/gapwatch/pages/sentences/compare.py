@@ -15,7 +15,9 @@ def headline(subjects: Sequence[ComparedSubject]) -> Sentence:
     first = subjects[0].name
     if len(subjects) == 1:
         return say("Add another to compare it with ", strong(first), ".")
-    return together(*(_between(one.name, one.against, first) for one in subjects if one.against is not None))
+    return together(
+        *(_between(subject.name, subject.against, first) for subject in subjects if subject.against is not None)
+    )
 
 
 def _between(name: str, against: RealDifference, first: str) -> Sentence:

@@ -43,11 +43,11 @@ def headline(
 ) -> Sentence:
     """Both sides, what is lost, to what, and since when; `sim` and `real` are those of success."""
     if drop.metric == "success":
-        said = together(_both_sides(drop, sim, real), _loss(drop, lead, onset))
+        sentence = together(_both_sides(drop, sim, real), _loss(drop, lead, onset))
     else:
-        said = _of_metric(drop)
+        sentence = _of_metric(drop)
     reason = drop.reason if drop.drop.value is None else None
-    return together(said, say(reason or ""))
+    return together(sentence, say(reason or ""))
 
 
 def _both_sides(drop: DropAnswer, sim: SideValue, real: SideValue) -> Sentence:
@@ -180,7 +180,7 @@ def who_knows(alerts: Sequence[AlertEntry]) -> ShortAnswer:
     """Nothing stands below where no alert is open: the page points to the rules there."""
     if not alerts:
         return ShortAnswer(say("No open alert"), ())
-    below = (say(Part(one.headline, href=one.href), _taken_on(one)) for one in alerts[:MOST_ALERTS])
+    below = (say(Part(alert.headline, href=alert.href), _taken_on(alert)) for alert in alerts[:MOST_ALERTS])
     return ShortAnswer(say(alerts[0].acknowledged_by or "Nobody yet"), tuple(below))
 
 

@@ -12,10 +12,10 @@ from gapwatch.pages.words import count
 
 def headline(note: str | None, alike: SimilarFailures | None) -> Sentence:
     """Says nothing where there is neither."""
-    said = None
+    opening = None
     if note:
-        said = say(note if note.endswith((".", "!", "?")) else f"{note}.")
-    return together(said, None if alike is None else _alike(alike))
+        opening = say(note if note.endswith((".", "!", "?")) else f"{note}.")
+    return together(opening, None if alike is None else _alike(alike))
 
 
 def _alike(alike: SimilarFailures) -> Sentence:

@@ -60,18 +60,20 @@ Words = str | Part | Sentence
 def say(*words: Words) -> Sentence:
     """The words in a row, nothing between them."""
     parts: list[Part] = []
-    for one in words:
-        if isinstance(one, Sentence):
-            parts += one.parts
-        elif one:
-            parts.append(Part(one) if isinstance(one, str) else one)
+    for word in words:
+        if isinstance(word, Sentence):
+            parts += word.parts
+        elif word:
+            parts.append(Part(word) if isinstance(word, str) else word)
     return Sentence(tuple(parts))
 
 
 def together(*sentences: Sentence | None) -> Sentence:
-    """Sentences one after the other, those that say something."""
-    said = [one for one in sentences if one is not None and one.parts]
-    return say(*(word for place, one in enumerate(said) for word in ((" ", one) if place else (one,))))
+    """The sentences that say something, with spaces between them."""
+    spoken = [sentence for sentence in sentences if sentence is not None and sentence.parts]
+    return say(
+        *(word for place, sentence in enumerate(spoken) for word in ((" ", sentence) if place else (sentence,)))
+    )
 
 
 def strong(text: str) -> Part:

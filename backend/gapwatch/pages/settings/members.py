@@ -99,12 +99,14 @@ class MemberHandlers:
     def _view(self, visit: Visit, link: str | None = None, invited: str | None = None, problem: str = "") -> View:
         page = MembersPage(
             members=[
-                MemberEntry(one.user_id, one.email, one.role)
-                for one in members.members(visit.transaction, visit.project_id)
+                MemberEntry(member.user_id, member.email, member.role)
+                for member in members.members(visit.transaction, visit.project_id)
             ],
             invitations=[
-                InvitationEntry(one.id, one.email, one.role, one.invited_by, one.expires_at)
-                for one in members.open_invitations(visit.transaction, visit.project_id)
+                InvitationEntry(
+                    invitation.id, invitation.email, invitation.role, invitation.invited_by, invitation.expires_at
+                )
+                for invitation in members.open_invitations(visit.transaction, visit.project_id)
             ],
             roles=WHAT_ROLES_DO,
             link=link,

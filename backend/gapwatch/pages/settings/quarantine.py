@@ -69,13 +69,13 @@ def show_quarantine(visit: Visit) -> View:
     before = query.get("after", "")
     before_id = int(before) if before.isascii() and before.isdecimal() and len(before) < 10 else None  # noqa: PLR2004
     code = query.get("code", "")[:64].replace("\0", "") or None
-    found = rejected_page(visit.transaction, visit.project_id, code, before_id, PAGE + 1)
+    rows = rejected_page(visit.transaction, visit.project_id, code, before_id, PAGE + 1)
     links = visit.frame.links
     older = None
-    if len(found) > PAGE:
-        older = links.to("settings", "quarantine", code=code, after=found[PAGE - 1]["id"])
+    if len(rows) > PAGE:
+        older = links.to("settings", "quarantine", code=code, after=rows[PAGE - 1]["id"])
     page = QuarantinePage(
-        records=[_refused(row) for row in found[:PAGE]],
+        records=[_refused(row) for row in rows[:PAGE]],
         code=code,
         older=older,
         most=MOST_RECORDS,

@@ -87,4 +87,6 @@ def _entries(kind: Kind, used: dict[str, int | None], own: dict[str, Any], taxon
         WordEntry(word, used.get(word), taxonomy.categories_of(kind, word), word in own)
         for word in dict.fromkeys([*own, *used])
     ]
-    return sorted(entries, key=lambda one: (bool(one.points_to) or one.is_own, -(one.used or 0), one.word))
+    return sorted(
+        entries, key=lambda entry: (bool(entry.points_to) or entry.is_own, -(entry.used or 0), entry.word)
+    )
