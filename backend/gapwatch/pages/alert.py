@@ -74,10 +74,10 @@ class AlertHandlers:
         self._nudge = nudge
 
     def show(self, visit: Visit) -> View:
-        found = self._find(visit)
-        slug = found["deployment"]
-        changed_at = _moment(found["evidence"].get("change_point", {}).get("at"))
-        about = changed_at or found["opened_at"]
+        alert = self._find(visit)
+        slug = alert["deployment"]
+        changed_at = _moment(alert["evidence"].get("change_point", {}).get("at"))
+        about = changed_at or alert["opened_at"]
         since = about - timedelta(days=DAYS_SHOWN)
         subject = deployment_subject(visit.transaction, visit.project_id, slug)
         question = Question(datetime.now(UTC), Window(since, None))
@@ -88,12 +88,12 @@ class AlertHandlers:
             dated = events.events_of(visit.transaction, visit.project_id, described.id, since, None)
         answer = answer_trend(sides)
         page = AlertPage(
-            alert=found,
-            entry=alert_entry(visit, found),
-            sentence=sentence(reason_of(found)),
+            alert=alert,
+            entry=alert_entry(visit, alert),
+            sentence=sentence(reason_of(alert)),
             changed_at=changed_at,
             before=_before(dated, about),
-            others=[one for one in open_alerts(visit, slug) if one.id != found["id"]],
+            others=[entry for entry in open_alerts(visit, slug) if entry.id != alert["id"]],
             trend=answer,
             deployment_href=visit.frame.links.to("deployments", slug),
             silences=LASTING,
@@ -111,8 +111,8 @@ class AlertHandlers:
         return View("alert.html", page, 200, drawn, about=dated)
 
     def act(self, visit: Visit) -> Response:
-        found = self._find(visit)
-        alert_id, actor = found["id"], visit.actor
+        alert = self._find(visit)
+        alert_id, actor = alert["id"], visit.actor
         comment = visit.form.one("comment").replace("\r\n", "\n").strip()[:LONGEST_COMMENT] or None
         place = (visit.transaction, visit.project_id, alert_id, actor)
         what = visit.form.one("act")
@@ -121,7 +121,7 @@ class AlertHandlers:
         elif what == "resolve":
             alert_actions.resolve(*place, comment)
             if comment and visit.form.one("mitigation"):
-                self._record(visit, found["deployment"], comment)
+                self._record(visit, alert["deployment"], comment)
         elif what == "comment" and comment:
             alert_actions.comment_on(*place, comment)
         elif what == "silence" and comment and visit.form.one("for") in LASTING:
@@ -147,19 +147,19 @@ class AlertHandlers:
 
     def _find(self, visit: Visit) -> dict[str, Any]:
         text = visit.path("alert_id")
-        found = None
+        alert = None
         if text.isascii() and text.isdecimal() and len(text) < 10:  # noqa: PLR2004 - fits an integer
-            found = alert_list.find_alert(visit.transaction, visit.project_id, int(text))
-        if found is None:
+            alert = alert_list.find_alert(visit.transaction, visit.project_id, int(text))
+        if alert is None:
             raise NotFound("There is no alert with this id.")
-        return found
+        return alert
 
 
 def _before(dated: list[EventRow], about: datetime) -> list[PrecedingEvent]:
     """What happened in the two weeks before, the nearest first. Nearness is not proof."""
-    found = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in dated]
-    near = [one for one in found if -HOURS_AFTER <= one.hours_before <= 24 * DAYS_BEFORE]
-    return sorted(near, key=lambda one: abs(one.hours_before))
+    candidates = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in dated]
+    near = [candidate for candidate in candidates if -HOURS_AFTER <= candidate.hours_before <= 24 * DAYS_BEFORE]
+    return sorted(near, key=lambda candidate: abs(candidate.hours_before))
 
 
 def _moment(text: str | None) -> datetime | None:

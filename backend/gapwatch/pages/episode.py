@@ -119,22 +119,22 @@ class EpisodeHandlers:
         return RedirectResponse(to, 303)
 
     def _next(
-        self, visit: Visit, record: dict[str, Any], wanted: EpisodeFilter, given: dict[str, list[str]]
+        self, visit: Visit, record: dict[str, Any], wanted: EpisodeFilter, filters: dict[str, list[str]]
     ) -> str | None:
         """The next older episode under the same filters."""
         cursor = PageCursor(datetime.fromisoformat(record["started_at"]), record["id"])
-        found, _ = episodes.episodes_page(visit.transaction, visit.project_id, wanted, cursor, 1)
-        return visit.frame.links.to("episodes", found[0]["id"], **given) if found else None
+        older, _ = episodes.episodes_page(visit.transaction, visit.project_id, wanted, cursor, 1)
+        return visit.frame.links.to("episodes", older[0]["id"], **filters) if older else None
 
 
 def _find(visit: Visit) -> dict[str, Any]:
     episode_id = visit.path("episode_id")
-    found = None
+    record = None
     if "\0" not in episode_id:
-        found = episodes.find_episode(visit.transaction, visit.project_id, episode_id)
-    if found is None:
+        record = episodes.find_episode(visit.transaction, visit.project_id, episode_id)
+    if record is None:
         raise NotFound("There is no episode with this id.")
-    return found
+    return record
 
 
 def _title(record: dict[str, Any]) -> str:

@@ -89,10 +89,10 @@ class EpisodesHandlers:
             return self._csv(visit, asked.filter)
         links = visit.frame.links
         after = read_mark(visit.request.query_params.get("after"))
-        found, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
+        records, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
         taxonomy = Taxonomy(visit.options.get("taxonomy"))
         page = EpisodesPage(
-            entries=_entries(found, taxonomy, links, asked.given),
+            entries=_entries(records, taxonomy, links, asked.given),
             applied=applied(links, ("episodes",), asked.given),
             given=asked.given,
             problems=asked.problems,
@@ -148,15 +148,17 @@ def failed_in_words(failure: dict[str, Any]) -> str:
 
 
 def _entries(
-    records: Sequence[dict[str, Any]], taxonomy: Taxonomy, links: Links, given: dict[str, list[str]]
+    records: Sequence[dict[str, Any]], taxonomy: Taxonomy, links: Links, filters: dict[str, list[str]]
 ) -> list[EpisodeEntry]:
     failures = [record.get("failure", {}) if record["outcome"] == "failure" else {} for record in records]
     decided = decided_categories(failures, taxonomy)
-    return [_entry(record, categories, links, given) for record, categories in zip(records, decided, strict=True)]
+    return [
+        _entry(record, categories, links, filters) for record, categories in zip(records, decided, strict=True)
+    ]
 
 
 def _entry(
-    record: dict[str, Any], categories: list[str], links: Links, given: dict[str, list[str]]
+    record: dict[str, Any], categories: list[str], links: Links, filters: dict[str, list[str]]
 ) -> EpisodeEntry:
     failure = record.get("failure", {})
     return EpisodeEntry(
@@ -174,5 +176,5 @@ def _entry(
         by_person=failure.get("category") is not None,
         weight=None,
         why=[],
-        href=links.to("episodes", record["id"], **given),
+        href=links.to("episodes", record["id"], **filters),
     )

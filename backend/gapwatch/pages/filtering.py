@@ -47,48 +47,50 @@ class Asked(Generic[Model]):
 
 
 def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
-    """The filter of an address. What is wrong with a parameter is said, and the rest still holds."""
-    given: dict[str, list[str]] = {}
+    """The filter of an address: a bad parameter becomes a problem in words, and the rest still applies."""
+    parameters: dict[str, list[str]] = {}
     problems = []
     for name, value in request.query_params.multi_items():
         if value == "" or "\0" in value or (name in NOT_A_FILTER and name not in model.model_fields):
             continue
         if name in model.model_fields:
-            given.setdefault(name, []).append(value)
+            parameters.setdefault(name, []).append(value)
         else:
             problems.append(f"{name[:64]} is not a filter here.")
     while True:
         try:
-            return Asked(model.model_validate(_as_fields(model, given)), problems, given)
+            return Asked(model.model_validate(_as_fields(model, parameters)), problems, parameters)
         except ValidationError as error:
             bad = {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
-            if not bad & set(given):
+            if not bad & set(parameters):
                 raise
             for fault in error.errors():
                 message = str(fault["msg"]).removeprefix("Value error, ")
                 problems.append(f"{fault['loc'][0]}: {message[0].lower()}{message[1:]}.")
-            given = {name: values for name, values in given.items() if name not in bad}
+            parameters = {name: values for name, values in parameters.items() if name not in bad}
 
 
-def applied(links: Links, path: tuple[str, ...], given: dict[str, list[str]]) -> list[Applied]:
+def applied(links: Links, path: tuple[str, ...], parameters: dict[str, list[str]]) -> list[Applied]:
     chips = []
-    for name, values in given.items():
+    for name, values in parameters.items():
         for value in values:
-            rest = {key: [one for one in kept if (key, one) != (name, value)] for key, kept in given.items()}
+            rest = {
+                key: [other for other in kept if (key, other) != (name, value)] for key, kept in parameters.items()
+            }
             chips.append(Applied(name, value, links.to(*path, **rest)))
     return chips
 
 
-def window_choices(changes: Sequence[date], given: Sequence[str]) -> list[tuple[str, str]]:
+def window_choices(changes: Sequence[date], asked: Sequence[str]) -> list[tuple[str, str]]:
     """The usual windows, from each change on, and what the address asks for beyond them: value and label."""
     known = dict(WINDOWS)
     for day in changes:
         known[f"{day.isoformat()}T00:00:00Z"] = f"since the change on {day.day} {MONTHS[day.month - 1]}"
-    return [*known.items(), *((value, f"since {value}") for value in given if value not in known)]
+    return [*known.items(), *((value, f"since {value}") for value in asked if value not in known)]
 
 
-def _as_fields(model: type[BaseModel], given: dict[str, list[str]]) -> dict[str, object]:
-    return {name: values if _is_list(model, name) else values[-1] for name, values in given.items()}
+def _as_fields(model: type[BaseModel], parameters: dict[str, list[str]]) -> dict[str, object]:
+    return {name: values if _is_list(model, name) else values[-1] for name, values in parameters.items()}
 
 
 def _is_list(model: type[BaseModel], name: str) -> bool:

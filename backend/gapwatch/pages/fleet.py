@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -29,6 +29,9 @@ PAGE = 100
 SPARK_DAYS = 30
 VERDICTS = ("large", "small", "none", "too few episodes")
 Sort = Literal["worst", "name", "drop", "real", "newest"]
+# Rows without a value go last; then the value decides, then the slug.
+Ranked = tuple[int, float, str]
+SortKey = Ranked | tuple[str] | tuple[float, str]
 
 
 class FleetFilter(BaseModel):
@@ -78,10 +81,10 @@ class FleetPage:
     def fire(self, open_alerts: int, alerts_href: str) -> Sentence:
         worst = self.worst
         if worst is None:
-            said = sentences.worst_of(None, None, "")
+            about_worst = sentences.worst_of(None, None, "")
         else:
-            said = sentences.worst_of(worst.row, worst.lead, worst.href)
-        return sentences.fire(self.urgent, open_alerts, alerts_href, said)
+            about_worst = sentences.worst_of(worst.row, worst.lead, worst.href)
+        return sentences.fire(self.urgent, open_alerts, alerts_href, about_worst)
 
     @property
     def title(self) -> str:
@@ -109,12 +112,12 @@ class FleetHandlers:
         leads = leading_categories(
             visit.transaction, visit.project_id, known, rows, taxonomy, question.window.since
         )
-        # The most urgent of each deployment: the list is in that order, and the first to be put in stays.
-        alerts = {one.deployment: one for one in reversed(open_alerts(visit))}
-        found = sorted((row for row in rows if _matches(row, leads, wanted)), key=_ORDER[wanted.sort])
-        number = _page(visit.request.query_params.get("page", "1"), len(found))
-        last = max(1, -(-len(found) // PAGE))
-        shown = found[PAGE * (number - 1) : PAGE * number]
+        # The most urgent alert of each deployment: in reverse order it is set last, and stays.
+        alerts = {alert.deployment: alert for alert in reversed(open_alerts(visit))}
+        matching = sorted((row for row in rows if _matches(row, leads, wanted)), key=_ORDER[wanted.sort])
+        number = _page(visit.request.query_params.get("page", "1"), len(matching))
+        last = max(1, -(-len(matching) // PAGE))
+        shown = matching[PAGE * (number - 1) : PAGE * number]
         worst = min(rows, key=_worst_first, default=None)
         ids = {deployment.slug: deployment.id for deployment in known}
         since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -143,7 +146,7 @@ class FleetHandlers:
             public_url=self._public_url,
             total=len(rows),
             entries=[entry(row) for row in shown],
-            matching=len(found),
+            matching=len(matching),
             verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
             worst=None if worst is None else entry(worst),
             urgent=_urgent(rows, alerts),
@@ -167,14 +170,14 @@ def _urgent(rows: list[FleetRow], alerts: dict[str, AlertEntry]) -> list[AlertEn
     """What nobody has taken on yet: the most severe first, then the deployment that loses most."""
     alight = [(alerts[row.slug], row) for row in rows if row.slug in alerts]
     alight = [(alert, row) for alert, row in alight if alert.state in ("firing", "no_data")]
-    alight.sort(key=lambda one: (SEVERITIES.index(one[0].severity), *_worst_first(one[1])))
+    alight.sort(key=lambda pair: (SEVERITIES.index(pair[0].severity), *_worst_first(pair[1])))
     return [alert for alert, _ in alight]
 
 
-def _worst_first(row: FleetRow) -> tuple[Any, ...]:
-    """By the lower end of the drop's interval: few unlucky episodes cannot take the first place.
+def _worst_first(row: FleetRow) -> Ranked:
+    """By the lower end of the drop's interval, so that a few unlucky episodes cannot take first place.
 
-    What cannot be called stands below what can; what cannot be compared comes last.
+    Deployments with too few episodes follow the rest; those without a comparison come last.
     """
     drop = row.drop
     if drop.interval is None:
@@ -182,7 +185,7 @@ def _worst_first(row: FleetRow) -> tuple[Any, ...]:
     return int(row.verdict == "too few episodes"), -drop.interval[0], row.slug
 
 
-_ORDER: dict[str, Callable[[FleetRow], tuple[Any, ...]]] = {
+_ORDER: dict[str, Callable[[FleetRow], SortKey]] = {
     "worst": _worst_first,
     "name": lambda row: (row.slug,),
     "drop": lambda row: (row.drop.value is None, -(row.drop.value or 0.0), row.slug),
@@ -207,6 +210,6 @@ def _has_words(row: FleetRow, asked: str) -> bool:
     return all(word in words for word in asked.casefold().split())
 
 
-def _page(text: str, found: int) -> int:
+def _page(text: str, matching: int) -> int:
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 6 else 1  # noqa: PLR2004
-    return min(max(1, number), max(1, -(-found // PAGE)))
+    return min(max(1, number), max(1, -(-matching // PAGE)))

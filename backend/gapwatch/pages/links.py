@@ -1,5 +1,5 @@
-"""Addresses of pages. The project is said in the address when a person has several, so that a link that
-is sent to a colleague opens what its sender saw."""
+"""Addresses of pages. They name the project when a person has several, so that a link sent to a colleague
+opens what its sender saw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Links:
             if value is None or value == "":
                 continue
             values = [str(value)] if isinstance(value, str | int) else list(value)
-            pairs += [(name.rstrip("_"), one) for one in values]
+            pairs += [(name.rstrip("_"), text) for text in values]
         return f"{path}?{urlencode(pairs)}" if pairs else path
 
 

@@ -97,5 +97,5 @@ def show_trust(visit: Visit) -> View:
 
 def _carries(answer: TrustAnswer) -> LeftOut | None:
     r = answer.pearson
-    known = [one for one in answer.leave_one_out if one.pearson is not None]
-    return None if r is None else max(known, key=lambda one: abs((one.pearson or 0.0) - r), default=None)
+    known = [left_out for left_out in answer.leave_one_out if left_out.pearson is not None]
+    return None if r is None else max(known, key=lambda left_out: abs((left_out.pearson or 0.0) - r), default=None)
