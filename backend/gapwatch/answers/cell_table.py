@@ -56,20 +56,20 @@ class CellTable:
     @cached_property
     def reported(self) -> tuple[set[str], set[str]]:
         """The conditions that sim names, and those that real does."""
-        found: tuple[set[str], set[str]] = (set(), set())
+        named: tuple[set[str], set[str]] = (set(), set())
         for names, rows in self._alike.items():
             episodes = self._counts[rows].sum(axis=0)
-            for side, n in zip(found, (episodes[1], episodes[3]), strict=True):
+            for side, n in zip(named, (episodes[1], episodes[3]), strict=True):
                 side.update(names if n else ())
-        return found
+        return named
 
     @cached_property
     def _alike(self) -> dict[Key, list[int]]:
-        """The rows that name the same conditions: most often all of them."""
-        found: dict[Key, list[int]] = {}
+        """Rows by the conditions they name; usually all rows name the same ones."""
+        rows_by_names: dict[Key, list[int]] = {}
         for row, levels in enumerate(self._levels):
-            found.setdefault(tuple(levels), []).append(row)
-        return found
+            rows_by_names.setdefault(tuple(levels), []).append(row)
+        return rows_by_names
 
     def count(self, names: Sequence[str]) -> dict[Key, Counts]:
         """By the levels of these conditions, in the order in which they first occur."""
@@ -80,8 +80,8 @@ class CellTable:
             else [()] * len(groups.first)
         )
         counts = groups.counts.astype(int).tolist()
-        found = zip(groups.first.tolist(), keys, counts, strict=True)
-        return {key: (c[0], c[1], c[2], c[3]) for _, key, c in sorted(found, key=lambda item: item[0])}
+        counted = zip(groups.first.tolist(), keys, counts, strict=True)
+        return {key: (c[0], c[1], c[2], c[3]) for _, key, c in sorted(counted, key=lambda item: item[0])}
 
     def hole(self, names: Sequence[str]) -> float:
         """The larger side's share of episodes in combinations that the other lacks though it has each level."""

@@ -32,7 +32,7 @@ class ContractUse:
 
 @dataclass(frozen=True)
 class SideContracts:
-    """The contracts of one side, most used first, of which only the first are told; and how many there are."""
+    """The contracts of one side, most used first, cut to the first few, and how many there are."""
 
     uses: tuple[ContractUse, ...]
     count: int
@@ -98,19 +98,19 @@ def pair_contracts(sim: Sequence[ContractCount], real: Sequence[ContractCount]) 
 
 
 def _of_side(counts: Sequence[ContractCount]) -> SideContracts:
-    """Of all sources together; episodes that sent none are one entry more, with a null."""
+    """All sources together; episodes without a contract get an entry of their own, with a null."""
     episodes: dict[int, int] = {}
     bodies: dict[int, Mapping[str, Any] | None] = {}
     for count in counts:
         episodes[count.contract_id] = episodes.get(count.contract_id, 0) + count.episodes
         bodies[count.contract_id] = count.body
-    told = [
+    uses = [
         ContractUse(bodies[number], n)
         for number, n in sorted(episodes.items(), key=lambda item: -item[1])
         if number == NO_CONTRACT or bodies[number] is not None
     ]
     known = len(episodes.keys() - {NO_CONTRACT})
-    return SideContracts(tuple(told[:MOST_TOLD]), known, sum(episodes.values()))
+    return SideContracts(tuple(uses[:MOST_TOLD]), known, sum(episodes.values()))
 
 
 def _is_unit_of(difference: Difference, metric: str) -> bool:

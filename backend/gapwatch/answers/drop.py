@@ -25,7 +25,7 @@ EPISODES_TO_START = 93
 
 @dataclass(frozen=True)
 class SideValue:
-    """One side of the metric. Aborted and abandoned attempts are counted apart and are in no value."""
+    """One side of the metric. Aborted and abandoned attempts are counted separately and enter no value."""
 
     n: int
     value: float | None
@@ -39,7 +39,7 @@ class SideValue:
 
 @dataclass(frozen=True)
 class DropValue:
-    """Sim minus real in the direction that is worse; relative is the share of sim's value that is lost."""
+    """Sim minus real, positive when real is worse; `relative` is the share of sim's value that is lost."""
 
     value: float | None
     interval: Interval | None
@@ -59,7 +59,7 @@ class PairedValue:
 
 @dataclass(frozen=True)
 class UnfinishedValue:
-    """The same had every aborted and abandoned attempt failed. Sessions are not looked at."""
+    """The drop if every aborted and abandoned attempt had failed. Ignores sessions."""
 
     n_sim: int
     n_real: int
@@ -97,13 +97,13 @@ def answer_drop(sides: Sides) -> DropAnswer:
 def _success(sides: Sides) -> DropAnswer:
     sim, real = sides.sim, sides.real
     smallest = smallest_success(sides.options)
-    found = drops.rate_drop(sim.drop_side, real.drop_side)
-    shared = answer_fields(sides, found.reason)
+    drop = drops.rate_drop(sim.drop_side, real.drop_side)
+    shared = answer_fields(sides, drop.reason)
     paired = paired_success(sides.pairs)
-    value, method = _exact_drop(sim, real), found.method
-    interval: Interval | None = (found.low, found.high) if value is not None else None
+    value, method = _exact_drop(sim, real), drop.method
+    interval: Interval | None = (drop.low, drop.high) if value is not None else None
     if paired is not None and paired.interval is not None and paired.pairs == sim.n == real.n:
-        # Every attempt of either side has its partner: the same drop, and an interval that knows of it.
+        # Every attempt has its partner: the drop is the same, and the paired interval accounts for it.
         interval, method = paired.interval, paired.method
     low, high = interval or (None, None)
     word = verdicts.verdict(low, high, value, smallest)
@@ -113,7 +113,7 @@ def _success(sides: Sides) -> DropAnswer:
         metric="success",
         sim=side_value(sim, real),
         real=side_value(real, sim),
-        drop=DropValue(value, interval, found.relative, interval_of(found.relative_low, found.relative_high)),
+        drop=DropValue(value, interval, drop.relative, interval_of(drop.relative_low, drop.relative_high)),
         paired=paired,
         verdict=word,
         smallest_that_matters=smallest,
@@ -128,7 +128,7 @@ def _success(sides: Sides) -> DropAnswer:
 
 
 def side_value(side: ComparisonSide, other: ComparisonSide) -> SideValue:
-    """A success rate with the limits with which it enters the drop; alone, with Wilson's or the sessions'."""
+    """A success rate with the limits it enters the drop with; without another side, Wilson's or the sessions'."""
     interval: Interval | None = None
     if side.n:
         limits = drops.side_limits(side.drop_side, other.drop_side if other.n else side.drop_side)
@@ -144,9 +144,9 @@ def _if_unfinished_failed(sim: ComparisonSide, real: ComparisonSide, smallest: f
     attempts = [drops.Side(side.successes, side.n + side.aborted + side.abandoned) for side in (sim, real)]
     if (attempts[0].n, attempts[1].n) == (sim.n, real.n):
         return None
-    found = drops.rate_drop(*attempts)
-    interval = None if found.value is None else interval_of(found.low, found.high)
-    relative = interval_of(found.relative_low, found.relative_high)
+    drop = drops.rate_drop(*attempts)
+    interval = None if drop.value is None else interval_of(drop.low, drop.high)
+    relative = interval_of(drop.relative_low, drop.relative_high)
     low, high = interval or (None, None)
     rates = [side.successes / side.n if side.n else None for side in attempts]
     return UnfinishedValue(
@@ -154,42 +154,42 @@ def _if_unfinished_failed(sim: ComparisonSide, real: ComparisonSide, smallest: f
         attempts[1].n,
         rates[0],
         rates[1],
-        DropValue(found.value, interval, found.relative, relative),
-        verdicts.verdict(low, high, found.value, smallest),
-        found.method,
+        DropValue(drop.value, interval, drop.relative, relative),
+        verdicts.verdict(low, high, drop.value, smallest),
+        drop.method,
     )
 
 
 def paired_success(pairs: Sequence[PairRow]) -> PairedValue | None:
-    """None below ten pairs, where nothing is gained."""
+    """None below ten pairs, where pairing gains nothing."""
     if len(pairs) < FEWEST_PAIRS:
         return None
     counts = [
         sum(pair.sim_success is in_sim and pair.real_success is in_real for pair in pairs)
         for in_sim, in_real in ((True, True), (True, False), (False, True), (False, False))
     ]
-    found = drops.paired_drop(*counts)
-    return PairedValue(found.value, (found.low, found.high), found.pairs, found.method)
+    drop = drops.paired_drop(*counts)
+    return PairedValue(drop.value, (drop.low, drop.high), drop.pairs, drop.method)
 
 
 def _metric(sides: Sides) -> DropAnswer:
     name = sides.question.metric
-    found = compare_metric(sides, name)
+    comparison = compare_metric(sides, name)
     sim, real = sides.sim, sides.real
     return DropAnswer(
-        **answer_fields(sides, found.reason),
+        **answer_fields(sides, comparison.reason),
         metric=name,
-        sim=_metric_side(sim, found.sim),
-        real=_metric_side(real, found.real),
-        drop=DropValue(found.value, found.interval, found.relative),
-        paired=_paired_metric(sides, name, found.better),
-        verdict=found.verdict,
-        smallest_that_matters=found.smallest,
-        episodes_needed=found.episodes_needed if found.value is not None else EPISODES_TO_START,
-        episodes_needed_reason=None if found.value is not None else "to begin with",
-        better=found.better,
-        direction=found.direction,
-        method=found.method,
+        sim=_metric_side(sim, comparison.sim),
+        real=_metric_side(real, comparison.real),
+        drop=DropValue(comparison.value, comparison.interval, comparison.relative),
+        paired=_paired_metric(sides, name, comparison.better),
+        verdict=comparison.verdict,
+        smallest_that_matters=comparison.smallest,
+        episodes_needed=comparison.episodes_needed if comparison.value is not None else EPISODES_TO_START,
+        episodes_needed_reason=None if comparison.value is not None else "to begin with",
+        better=comparison.better,
+        direction=comparison.direction,
+        method=comparison.method,
     )
 
 
@@ -200,8 +200,8 @@ def _metric_side(side: ComparisonSide, measured: tuple[int, float | None, Interv
 def _paired_metric(sides: Sides, name: str, better: Literal["higher", "lower"]) -> PairedValue | None:
     if name != "reward":
         return None
-    found = paired_reward(sides.pairs, better)
-    return None if found is None else PairedValue(*found, "t of the differences")
+    paired = paired_reward(sides.pairs, better)
+    return None if paired is None else PairedValue(*paired, "t of the differences")
 
 
 def smallest_success(options: Mapping[str, Any]) -> float:
@@ -220,8 +220,8 @@ def _needed(sides: Sides, smallest: float) -> verdicts.EpisodesNeeded:
         return verdicts.EpisodesNeeded(EPISODES_TO_START, "to know the real rate within 10 points")
     if not sim.n:
         return verdicts.EpisodesNeeded(None, "no sim episodes to compare with")
-    found = verdicts.episodes_needed(sim.drop_side, real.drop_side, smallest)
-    return _at_size(found, real)
+    needed = verdicts.episodes_needed(sim.drop_side, real.drop_side, smallest)
+    return _at_size(needed, real)
 
 
 def _for_precision(sides: Sides) -> int | None:
@@ -231,10 +231,10 @@ def _for_precision(sides: Sides) -> int | None:
     return _at_size(verdicts.episodes_for_precision(sim.drop_side, real.drop_side, wanted), real).more
 
 
-def _at_size(found: verdicts.EpisodesNeeded, real: ComparisonSide) -> verdicts.EpisodesNeeded:
-    """A side of effective counts asks for effective episodes; as many more real ones are needed."""
-    more = None if found.more is None else round(found.more * real.session_effect.design_effect)
-    return verdicts.EpisodesNeeded(more, found.reason)
+def _at_size(needed: verdicts.EpisodesNeeded, real: ComparisonSide) -> verdicts.EpisodesNeeded:
+    """Episodes needed are effective ones; the design effect turns them into real ones."""
+    more = None if needed.more is None else round(needed.more * real.session_effect.design_effect)
+    return verdicts.EpisodesNeeded(more, needed.reason)
 
 
 def interval_of(low: float | None, high: float | None) -> Interval | None:

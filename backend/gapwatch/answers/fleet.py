@@ -64,10 +64,10 @@ class FleetAnswer:
 def answer_fleet(
     connection: Connection, project_id: int, question: Question, after: str | None, limit: int
 ) -> FleetAnswer:
-    """By slug. Sessions are not looked at here: a deployment's own page has the interval that knows of them."""
-    found = directory.deployments(connection, project_id, after, limit + 1)
-    page = found[:limit]
-    more = page[-1].slug if len(found) > limit else None
+    """By slug. Intervals here ignore sessions; the one on a deployment's own page accounts for them."""
+    deployments = directory.deployments(connection, project_id, after, limit + 1)
+    page = deployments[:limit]
+    more = page[-1].slug if len(deployments) > limit else None
     smallest = smallest_success(directory.project_options(connection, project_id))
     return FleetAnswer(
         tuple(fleet_rows(connection, project_id, page, question, smallest)),
@@ -105,11 +105,11 @@ Tallies = dict[tuple[int, int], dict[int, list[Tally]]]
 
 
 def _read(connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter) -> Tallies:
-    found: Tallies = {}
+    counts: Tallies = {}
     for count in tallies(connection, project_id, scope, window, wanted):
-        sources = found.setdefault((count.policy_id, count.task_id), {})
+        sources = counts.setdefault((count.policy_id, count.task_id), {})
         sources.setdefault(count.source_id, []).append(count)
-    return found
+    return counts
 
 
 class _Baselines:
@@ -145,9 +145,9 @@ def _row(
     deployment: Deployment, question: Question, smallest: float, real: Tallies, baselines: _Baselines
 ) -> FleetRow:
     runs = (deployment.policy_id, deployment.task_id)
-    mine = _side(real.get(runs, {}).get(deployment.id, []), question.wanted)
+    real_side = _side(real.get(runs, {}).get(deployment.id, []), question.wanted)
     simulator, base = baselines.of(deployment)
-    drop, method, reason, word = _drop(base.successes, base.n, mine.successes, mine.n, smallest)
+    drop, method, reason, word = _drop(base.successes, base.n, real_side.successes, real_side.n, smallest)
     name, version = simulator or (None, None)
     return FleetRow(
         deployment.slug,
@@ -160,8 +160,8 @@ def _row(
         name,
         version,
         deployment.pinned_simulator_id is not None,
-        base.told(),
-        mine.told(),
+        base.fleet_side(),
+        real_side.fleet_side(),
         drop,
         word,
         method,
@@ -173,16 +173,16 @@ def _row(
 def _drop(
     sim: int, n_sim: int, real: int, n_real: int, smallest: float
 ) -> tuple[DropValue, str, str | None, verdicts.Verdict]:
-    """Of most deployments nothing has changed since the fleet was last looked at."""
-    found = drops.rate_drop(drops.Side(sim, n_sim), drops.Side(real, n_real))
-    interval = (found.low, found.high) if found.value is not None else None
-    relative = interval_of(found.relative_low, found.relative_high)
-    word = verdicts.verdict(found.low, found.high, found.value, smallest)
-    return DropValue(found.value, interval, found.relative, relative), found.method, found.reason, word
+    """Cached: most deployments have not changed since the fleet was last viewed."""
+    drop = drops.rate_drop(drops.Side(sim, n_sim), drops.Side(real, n_real))
+    interval = (drop.low, drop.high) if drop.value is not None else None
+    relative = interval_of(drop.relative_low, drop.relative_high)
+    word = verdicts.verdict(drop.low, drop.high, drop.value, smallest)
+    return DropValue(drop.value, interval, drop.relative, relative), drop.method, drop.reason, word
 
 
 @lru_cache(maxsize=20_000)
-def _told(successes: int, n: int, aborted: int, abandoned: int) -> FleetSide:
+def _fleet_side(successes: int, n: int, aborted: int, abandoned: int) -> FleetSide:
     value = successes / n if n else None
     return FleetSide(n, value, wilson(successes, n) if n else None, aborted, abandoned)
 
@@ -198,8 +198,8 @@ class _Sums:
     def n(self) -> int:
         return self.successes + self.failures
 
-    def told(self) -> FleetSide:
-        return _told(self.successes, self.n, self.aborted, self.abandoned)
+    def fleet_side(self) -> FleetSide:
+        return _fleet_side(self.successes, self.n, self.aborted, self.abandoned)
 
 
 def _side(counts: list[Tally], wanted: CellFilter) -> _Sums:

@@ -63,31 +63,31 @@ def compare_metric(sides: Sides, name: str) -> MetricDrop:
     if censored is not None:
         sim, real, tau = censored
         method = f"restricted mean up to {tau:g} s, welch"
-    found = drops.mean_drop(sim, real, "lower" if better == "higher" else "higher")
+    drop = drops.mean_drop(sim, real, "lower" if better == "higher" else "higher")
     base = sim.total / sim.n if sim.n else None
     smallest = _smallest(sides, name, base)
-    interval = None if found.low is None or found.high is None else (found.low, found.high)
-    word = verdicts.verdict(found.low, found.high, found.value, smallest or 0.0)
+    interval = None if drop.low is None or drop.high is None else (drop.low, drop.high)
+    word = verdicts.verdict(drop.low, drop.high, drop.value, smallest or 0.0)
     return MetricDrop(
-        found.value,
+        drop.value,
         interval,
-        found.value / abs(base) if found.value is not None and base else None,
+        drop.value / abs(base) if drop.value is not None and base else None,
         _side(sim, sizes[0]),
         _side(real, sizes[1]),
         word,
         smallest,
-        _needed(found.value, smallest, sim, real) if word == "too few episodes" else 0,
+        _needed(drop.value, smallest, sim, real) if word == "too few episodes" else 0,
         better,
         direction,
         method,
-        _reason(name, sides, sizes, found.reason),
+        _reason(name, sides, sizes, drop.reason),
     )
 
 
 def direction_of(options: Mapping[str, Any], name: str) -> tuple[Better, Literal["project", "default"]]:
-    said = options.get("metrics", {}).get(name, {}).get("better")
-    if said in ("higher", "lower"):
-        return said, "project"
+    better = options.get("metrics", {}).get(name, {}).get("better")
+    if better in ("higher", "lower"):
+        return better, "project"
     lower = name.endswith(LESS_IS_BETTER) or any(word in name for word in LESS_IS_BETTER_WORDS)
     return ("lower" if lower else "higher"), "default"
 
@@ -127,9 +127,9 @@ def _side(moments: drops.MetricSums, n: int) -> SideMean:
 
 
 def _smallest(sides: Sides, name: str, base: float | None) -> float | None:
-    said = sides.options.get("metrics", {}).get(name, {}).get("smallest_that_matters")
-    if said is not None:
-        return float(said)
+    smallest = sides.options.get("metrics", {}).get(name, {}).get("smallest_that_matters")
+    if smallest is not None:
+        return float(smallest)
     return None if base is None else RELATIVE_THAT_MATTERS * abs(base)
 
 

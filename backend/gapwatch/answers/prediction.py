@@ -58,7 +58,7 @@ def answer_prediction(sides: Sides) -> PredictionAnswer:
     pairs = sides.pairs
     if len(pairs) >= FEWEST_PAIRS:
         way: Literal["pairs", "cells", "none"] = "pairs"
-        found = predicted_mean(
+        prediction = predicted_mean(
             [float(pair.real_success) for pair in pairs],
             [float(pair.sim_success) for pair in pairs],
             _further(
@@ -67,24 +67,24 @@ def answer_prediction(sides: Sides) -> PredictionAnswer:
             ),
         )
     else:
-        way, found = _by_cells(sides)
-    interval = None if found.low is None or found.high is None else (found.low, found.high)
+        way, prediction = _by_cells(sides)
+    interval = None if prediction.low is None or prediction.high is None else (prediction.low, prediction.high)
     return PredictionAnswer(
         **answer_fields(sides),
         metric="success",
         without=side_value(real, sim),
         predicted=Predicted(
-            found.value,
+            prediction.value,
             interval,
-            found.rho,
-            found.weight,
-            found.effective_n,
+            prediction.rho,
+            prediction.weight,
+            prediction.effective_n,
             len(pairs),
-            found.extra,
-            found.reason,
+            prediction.extra,
+            prediction.reason,
         ),
         way=way,
-        method=found.method,
+        method=prediction.method,
     )
 
 

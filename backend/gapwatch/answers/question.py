@@ -24,7 +24,7 @@ FEW_DAYS = timedelta(days=4)
 
 @dataclass(frozen=True)
 class Question:
-    """`given` is the filter in the words it was asked in, to be told back and to be put into links."""
+    """`filter` is the filter as the caller spelled it, to be echoed in answers and put into links."""
 
     now: datetime
     window: Window = ALL_TIME
@@ -33,7 +33,7 @@ class Question:
     metric: str = "success"
     precision: float | None = None
     tier: Tier | None = None
-    given: Mapping[str, Any] = field(default_factory=dict)
+    filter: Mapping[str, Any] = field(default_factory=dict)
 
 
 def question_of(asked: SideFilter, now: datetime) -> Question:
@@ -84,10 +84,10 @@ def trend_window(question: Question) -> Window:
 
 def _levels(conditions: list[str]) -> dict[str, frozenset[str]]:
     """Values of one condition are alternatives. What reads as a number also means the bin it falls into."""
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for spelled in conditions:
         name, _, value = spelled.partition(":")
-        levels = found.setdefault(name, set())
+        levels = by_name.setdefault(name, set())
         levels.add("" if value == MISSING else value)
         try:
             number = float(value)
@@ -95,4 +95,4 @@ def _levels(conditions: list[str]) -> dict[str, frozenset[str]]:
             continue
         if isfinite(number):
             levels.add(level_of(number))
-    return {name: frozenset(levels) for name, levels in found.items()}
+    return {name: frozenset(levels) for name, levels in by_name.items()}

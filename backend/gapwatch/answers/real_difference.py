@@ -61,7 +61,7 @@ def _e_value(first: Days, other: Days) -> float:
     shared = sorted(first.keys() & other.keys())
     pairs = [(day, day) for day in shared] or list(zip(sorted(first), sorted(other), strict=False))
     state = EProcess("different")
-    for mine, theirs in pairs:
-        (k_first, n_first), (k_other, n_other) = first[mine], other[theirs]
+    for first_day, other_day in pairs:
+        (k_first, n_first), (k_other, n_other) = first[first_day], other[other_day]
         state = add_block(state, sim_successes=k_first, sim_n=n_first, real_successes=k_other, real_n=n_other)
     return exp(min(LARGEST_LOG, state.highest_log_e))

@@ -31,11 +31,11 @@ class _StoredPast:
         self._slugs = alert_list.deployment_ids(connection, project_id)
 
     def deployments(self) -> list[tuple[int, dict[str, str | None]]]:
-        found = []
+        deployments = []
         for deployment_id, slug in self._slugs.items():
             words = watch_queue.deployment_words(self._connection, self._project_id, deployment_id)
-            found.append((deployment_id, {**words, "deployment": slug}))
-        return found
+            deployments.append((deployment_id, {**words, "deployment": slug}))
+        return deployments
 
     def episodes(self, deployment_id: int, since: datetime, most: int) -> list[SeenEpisode]:
         return watch_queue.episodes_since(self._connection, self._project_id, deployment_id, since, most)

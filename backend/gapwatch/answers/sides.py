@@ -171,7 +171,7 @@ def answer_fields(sides: Sides, reason: str | None = None) -> dict[str, Any]:
         "version": subject.version,
         "task": subject.task,
         "window": Span(question.window.since, question.window.until),
-        "filter": question.given,
+        "filter": question.filter,
         "baseline": sides.baseline,
         "n_sim": sides.sim.n,
         "n_real": sides.real.n,

@@ -25,7 +25,7 @@ class Strata:
 
 
 def task_strata(sim: ComparisonSide, real: ComparisonSide, tasks: Mapping[int, str]) -> Strata:
-    """One stratum a task: what only one side was tried on is off-support."""
+    """One stratum per task; tasks that only one side tried are off-support."""
     sums: dict[Key, list[int]] = {}
     for first, side in ((0, sim), (2, real)):
         for cell in side.cells:
@@ -66,11 +66,11 @@ def pair_counts(table: CellTable, names: Sequence[str]) -> dict[tuple[str, str],
 def _levels(
     table: CellTable, groups: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, str], tuple[int, int, int, int]]:
-    found = {}
+    counts = {}
     for group in groups:
         for key, c in table.count(group).items():
-            found[" × ".join(group), " × ".join(key)] = (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
-    return found
+            counts[" × ".join(group), " × ".join(key)] = (int(c[0]), int(c[1]), int(c[2]), int(c[3]))
+    return counts
 
 
 def _weight(table: Iterable[Counts]) -> float:

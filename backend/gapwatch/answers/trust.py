@@ -94,7 +94,7 @@ def answer_trust(
     tried = tuple({policy_id for policy_id, _ in sim})
     in_real = _read(connection, project_id, Scope("real", tried, task_ids), question) if tried else []
     real = _table(in_real)
-    found = [
+    points = [
         point
         for policy_id in sorted(tried)
         if (point := _point(policies[policy_id], policy_id, sim, real)) is not None
@@ -104,9 +104,9 @@ def answer_trust(
         options = directory.project_options(connection, project_id)
         better = direction_of(options, question.metric)[0]
         of_names = {policies[policy_id]: policy_id for policy_id in tried}
-        found = _by_metric(connection, project_id, question, found, of_names, task_ids, chosen)
-    return _told(
-        known[chosen], [(known[i], n) for i, n in sizes.items() if i != chosen], task, question, found, better
+        points = _by_metric(connection, project_id, question, points, of_names, task_ids, chosen)
+    return _trust_answer(
+        known[chosen], [(known[i], n) for i, n in sizes.items() if i != chosen], task, question, points, better
     )
 
 
@@ -122,11 +122,11 @@ def _read(connection: Connection, project_id: int, scope: Scope, question: Quest
 def _task_ids(connection: Connection, project_id: int, task: str | None) -> tuple[int, ...] | None:
     if task is None:
         return None
-    found = tuple(i for i, name in directory.tasks(connection, project_id).items() if name == task)
-    if not found:
+    matches = tuple(i for i, name in directory.tasks(connection, project_id).items() if name == task)
+    if not matches:
         message = "There is no task with this name."
         raise Invalid(message, errors=[Fault(pointer="/query/task", code="unknown-task", message=message)])
-    return found
+    return matches
 
 
 def _table(buckets: Iterable[Tally]) -> dict[tuple[int, int], tuple[int, int]]:
@@ -145,7 +145,7 @@ def _point(
     sim: Mapping[tuple[int, int], tuple[int, int]],
     real: Mapping[tuple[int, int], tuple[int, int]],
 ) -> TrustedPolicy | None:
-    """Tasks that one side alone tried say nothing of the ranking; sim's rates are taken in the real mix."""
+    """Only tasks tried on both sides bear on the ranking; sim's rates are weighted by the real mix of tasks."""
     tasks = [(policy, task) for policy, task in sim if policy == policy_id and (policy, task) in real]
     if not tasks:
         return None
@@ -160,14 +160,14 @@ def _by_metric(
     connection: Connection,
     project_id: int,
     question: Question,
-    found: list[TrustedPolicy],
+    policies: list[TrustedPolicy],
     ids: Mapping[tuple[str, str], int],
     task_ids: tuple[int, ...] | None,
     simulator_id: int,
 ) -> list[TrustedPolicy]:
     """The same policies by the mean of another metric, over all tasks together."""
     points = []
-    for point in sorted(found, key=lambda p: -min(p.n_sim, p.n_real))[:MOST_POLICIES]:
+    for point in sorted(policies, key=lambda p: -min(p.n_sim, p.n_real))[:MOST_POLICIES]:
         policy_id = ids[point.policy, point.version]
         means = []
         for scope in (
@@ -197,24 +197,24 @@ def _by_metric(
     return sorted(points, key=lambda point: (point.policy, point.version))
 
 
-def _told(
+def _trust_answer(
     simulator: tuple[str, str],
     others: list[tuple[tuple[str, str], int]],
     task: str | None,
     question: Question,
-    found: list[TrustedPolicy],
+    policies: list[TrustedPolicy],
     better: str,
 ) -> TrustAnswer:
     # Less is better: with both signs turned the ranking, and so the regret, is right again.
     sign = 1.0 if better == "higher" else -1.0
     made = simulator_trust(
-        [PolicyPoint(f"{p.policy}@{p.version}", sign * p.sim, sign * p.real, p.n_sim, p.n_real) for p in found]
+        [PolicyPoint(f"{p.policy}@{p.version}", sign * p.sim, sign * p.real, p.n_sim, p.n_real) for p in policies]
     )
-    names = len({p.policy for p in found})
+    names = len({p.policy for p in policies})
     warnings: tuple[Caution, ...] = ()
-    if names < len(found):
+    if names < len(policies):
         message = (
-            f"{len(found)} versions of {names} policies: versions of one policy resemble each other, "
+            f"{len(policies)} versions of {names} policies: versions of one policy resemble each other, "
             "so the interval is narrower than it should be."
         )
         warnings = (Caution("versions-resemble", message),)
@@ -225,15 +225,17 @@ def _told(
         metric=question.metric,
         task=task,
         window=Span(question.window.since, question.window.until),
-        filter=question.given,
-        policies=tuple(found),
-        n_policies=len(found),
+        filter=question.filter,
+        policies=tuple(policies),
+        n_policies=len(policies),
         pearson=made.pearson,
         spearman=made.spearman,
         mmrv=made.mmrv,
         interval=made.pearson_interval,
         mmrv_interval=made.mmrv_interval,
-        leave_one_out=tuple(LeftOut(one.policy, one.pearson, one.mmrv) for one in made.leave_one_out),
+        leave_one_out=tuple(
+            LeftOut(left_out.policy, left_out.pearson, left_out.mmrv) for left_out in made.leave_one_out
+        ),
         largest_change=made.largest_change,
         fragile=made.fragile,
         regret=made.regret,
