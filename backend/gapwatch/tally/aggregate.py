@@ -74,14 +74,14 @@ def _count(columns: Columns, names: Names) -> Sums:
     for (cell, outcome), count in Counter(zip(cells, of.outcome, strict=True)).items():
         sums.cells.setdefault(keys[cell], [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += count
     failed = [outcome == "failure" for outcome in of.outcome]
-    said = zip(
+    stated = zip(
         compress(cells, failed),
         compress(of.phase, failed),
         (tuple(labels) if labels else () for labels in compress(of.labels, failed)),
         compress(of.category, failed),
         strict=True,
     )
-    for (cell, phase, labels, category), count in Counter(said).items():
+    for (cell, phase, labels, category), count in Counter(stated).items():
         key = (*keys[cell], Signature(phase, tuple(sorted(set(labels))), category))
         sums.failures[key] = sums.failures.get(key, 0) + count
     return sums
@@ -95,7 +95,7 @@ class KeptLevels:
 
     def __init__(self, columns: Any, names: Names) -> None:
         self._names = names
-        self._found: dict[Levels, int] = {}
+        self._index_of: dict[Levels, int] = {}
         self.levels: list[Levels] = []
         policies_and_tasks = list(zip(columns.policy_id, columns.task_id, strict=True))
         named = self._number(zip(policies_and_tasks, columns.condition_set_id, strict=True), self._of_sets)
@@ -109,8 +109,10 @@ class KeptLevels:
     ) -> list[int]:
         """For each key the number of the levels that it stands for."""
         column = list(keys)
-        numbers = {key: self._found.setdefault(levels, len(self._found)) for key, levels in levels_of(set(column))}
-        self.levels = list(self._found)
+        numbers = {
+            key: self._index_of.setdefault(levels, len(self._index_of)) for key, levels in levels_of(set(column))
+        }
+        self.levels = list(self._index_of)
         return [*map(numbers.__getitem__, column)]
 
     def _left_out(self, policy_and_task: tuple[int, int]) -> frozenset[str]:

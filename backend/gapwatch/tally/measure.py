@@ -26,24 +26,24 @@ def measure(columns: Columns, names: Names) -> Measured:
     group = np.array(groups, dtype=np.int64)
     judged = np.array([outcome in JUDGED for outcome in of.outcome])
     for name in ("duration_s", "reward"):
-        given = np.array(getattr(of, name), dtype=float)  # None becomes NaN, which no episode has
-        wanted = judged & ~np.isnan(given)
+        values = np.array(getattr(of, name), dtype=float)  # None becomes NaN, which no episode has
+        wanted = judged & ~np.isnan(values)
         if wanted.any():
-            _measure(sums, ordered, "metric", (name,), group[wanted], given[wanted][:, None])
+            _measure(sums, ordered, "metric", (name,), group[wanted], values[wanted][:, None])
     for kind, numbers, packed in (
         ("signal", of.signal_names_id, of.signals),
         ("metric", of.metric_names_id, of.metrics),
     ):
         for number in set(numbers) - {None}:
-            mine = np.array([each == number for each in numbers]) & judged
-            if not mine.any():
+            selected = np.array([each == number for each in numbers]) & judged
+            if not selected.any():
                 continue
             labels = names.name_sets[number]
             # A sender's own metric of that name would be counted beside the record's field.
             taken = {"duration_s", "reward"} if kind == "metric" else set()
-            matrix = unpack(list(compress(packed, mine.tolist())), len(labels))
+            matrix = unpack(list(compress(packed, selected.tolist())), len(labels))
             kept = [column for column, label in enumerate(labels) if label not in taken]
-            _measure(sums, ordered, kind, [labels[column] for column in kept], group[mine], matrix[:, kept])
+            _measure(sums, ordered, kind, [labels[column] for column in kept], group[selected], matrix[:, kept])
     return sums
 
 
@@ -80,8 +80,8 @@ def _count_bins(
     side, index = signed_bins(matrix)
     column = np.arange(len(names))[None, :]
     key = ((group[:, None] * len(names) + column) * 3 + side + 1) * _SPAN + index + _SPAN // 2
-    found, times = np.unique(key, return_counts=True)
-    rest, shifted = np.divmod(found, _SPAN)
+    distinct, times = np.unique(key, return_counts=True)
+    rest, shifted = np.divmod(distinct, _SPAN)
     indices, counts = (shifted - _SPAN // 2).tolist(), times.tolist()
     for start, end in pairwise(_edges(rest)):
         column_of_group, sign = divmod(int(rest[start]), 3)
@@ -103,7 +103,7 @@ def _edges(ordered: NDArray[np.int64]) -> list[int]:
 
 def _value(sums: Measured, scope: EpisodeGroup, day: int, kind: str, outcome: str, name: str) -> ValueSum:
     named = sums.setdefault((scope, day, kind, outcome), {})
-    found = named.get(name)
-    if found is None:
-        found = named[name] = ValueSum()
-    return found
+    value_sum = named.get(name)
+    if value_sum is None:
+        value_sum = named[name] = ValueSum()
+    return value_sum

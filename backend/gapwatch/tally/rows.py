@@ -56,8 +56,8 @@ class Names(NamedTuple):
 def unpack(blobs: Sequence[bytes], width: int) -> NDArray[np.float64]:
     """Arrays of one length as Postgres sends them, into a matrix."""
     row = np.dtype([("header", "V", _HEADER), ("elements", _ELEMENT, (width,))])
-    found = np.frombuffer(b"".join(blobs), dtype=row)
-    return found["elements"]["value"].astype(np.float64).reshape(len(blobs), width)
+    arrays = np.frombuffer(b"".join(blobs), dtype=row)
+    return arrays["elements"]["value"].astype(np.float64).reshape(len(blobs), width)
 
 
 class Columns:

@@ -113,9 +113,9 @@ def without(names: Collection[str], cell: CellContent) -> CellContent:
 
 def _add_counts(into: dict[Key, Counts], other: Mapping[Key, Counts], sign: int) -> None:
     for key, counts in other.items():
-        mine = into.setdefault(key, [0] * len(counts))
+        totals = into.setdefault(key, [0] * len(counts))
         for index, count in enumerate(counts):
-            mine[index] += sign * count
+            totals[index] += sign * count
 
 
 def _add_numbers(into: dict[Key, int], other: Mapping[Key, int], sign: int) -> None:

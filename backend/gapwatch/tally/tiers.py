@@ -123,12 +123,12 @@ def _buckets(scope: EpisodeGroup, day: int) -> tuple[BucketKey, BucketKey]:
 
 
 def _add(into: dict[K, Counts], key: K, counts: Counts) -> None:
-    mine = into.get(key)
-    if mine is None:
+    existing = into.get(key)
+    if existing is None:
         into[key] = list(counts)
         return
     for index, count in enumerate(counts):
-        mine[index] += count
+        existing[index] += count
 
 
 def _filled(rows: dict[K, Counts]) -> dict[K, Counts]:

@@ -31,9 +31,9 @@ class ValueSum:
         self.total += sign * other.total
         self.total_sq += sign * other.total_sq
         self.zero += sign * other.zero
-        for mine, theirs in ((self.bins, other.bins), (self.negative, other.negative)):
-            for index, count in theirs.items():
-                mine[index] = mine.get(index, 0) + sign * count
+        for bins, other_bins in ((self.bins, other.bins), (self.negative, other.negative)):
+            for index, count in other_bins.items():
+                bins[index] = bins.get(index, 0) + sign * count
 
     def copy(self) -> ValueSum:
         return ValueSum(self.n, self.total, self.total_sq, self.zero, dict(self.bins), dict(self.negative))
@@ -53,9 +53,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def add_values(into: NamedValues, other: Mapping[str, ValueSum], sign: int = 1) -> None:
     for name, value in other.items():
-        mine = into.get(name)
-        if mine is not None:
-            mine.add(value, sign)
+        existing = into.get(name)
+        if existing is not None:
+            existing.add(value, sign)
         elif sign > 0:
             into[name] = value.copy()
         else:
