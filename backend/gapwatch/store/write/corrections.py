@@ -28,7 +28,10 @@ async def standing_revision(
         (project_id, episode_id),
     )
     row = await cursor.fetchone()
-    return None if row is None else (row[0], bytes(row[1]))
+    if row is None:
+        return None
+    revision, content_hash = row
+    return revision, bytes(content_hash)
 
 
 async def end_revision(

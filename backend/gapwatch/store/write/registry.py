@@ -183,7 +183,9 @@ async def describe_deployments(
             ),
         )
         row = await cursor.fetchone()
-        if row is None:  # an older episode: the stored description is newer; remember that
+        if row is not None:
+            (number,) = row
+        else:  # an older episode: the stored description is newer; remember that
             cursor = await connection.execute(
                 """
                 SELECT id, policy_id, task_id, site_id, stage, described_at
@@ -193,6 +195,7 @@ async def describe_deployments(
             )
             row = await cursor.fetchone()
             assert row is not None  # noqa: S101 - the insert met it
-            description, at = Description(*row[1:5]), row[5]
-        known[slug] = KnownDeployment(row[0], description, at)
+            number, policy_id, task_id, site_id, stage, at = row
+            description = Description(policy_id, task_id, site_id, stage)
+        known[slug] = KnownDeployment(number, description, at)
     return known
