@@ -204,7 +204,7 @@ def _signal_ranges(sim: ComparisonSide, real: ComparisonSide, differing: int) ->
 def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
     domain: Domain = side.scope.domain
     rows = side.failed
-    signatures = [rows.signatures[index] for index in rows.said.tolist()]
+    signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
     conditions: dict[str, list[Level]] = {name: [*rows.levels(name)] for name in basis.conditions}
     signals = rows.signals | {
         name: np.full(len(rows), value) for name, value in basis.contract_signal(domain).items()
@@ -243,9 +243,9 @@ def _counts(side: ComparisonSide) -> Array:
         return np.asarray(rows.stands_for * side.failures / rows.stands_for.sum())
     stated = _by_signature(side.failure_counts)
     scale = side.failures / max(1, stated.total())
-    read = np.bincount(rows.said, minlength=len(rows.signatures)).tolist()
+    read = np.bincount(rows.signature_index, minlength=len(rows.signatures)).tolist()
     shares = [stated[key] * scale / max(1, n) for key, n in zip(rows.signatures, read, strict=True)]
-    return np.array(shares)[rows.said]
+    return np.array(shares)[rows.signature_index]
 
 
 def _by_signature(counts: Iterable[FailureCount]) -> Counter[Signature]:

@@ -144,8 +144,8 @@ def test_counts_of_any_window_and_filter(fleet, domain, window):
             times = [datetime.fromisoformat(by_id[row]["started_at"]) for row in rows.ids]
             assert times == sorted(times, reverse=True)
             for index, told in enumerate(by_id[row] for row in rows.ids):
-                said = rows.signatures[rows.said[index]]
-                assert {"phase": said.phase, "labels": [*said.labels]} == told["failure"]
+                signature = rows.signatures[rows.signature_index[index]]
+                assert {"phase": signature.phase, "labels": [*signature.labels]} == told["failure"]
                 assert rows.signals_of(index) == told["signals"]
                 for name in ("lighting", "mass", "nowhere"):
                     assert rows.levels(name)[index] == as_cell(told).levels.get(name, "missing")

@@ -155,7 +155,7 @@ def pool(connection: Connection, project_id: int, policy_id: int, task_id: int, 
         ),
         [place | {"name": name, "levels": count} for name, count in sorted(levels.items())],
     )
-    found = connection.execute(
+    rows = connection.execute(
         text(
             "SELECT c.id, c.robot_id, c.site_id, c.stage, c.levels FROM cells c"  # noqa: S608
             " WHERE c.project_id = :p AND c.levels ?| :names AND c.id IN"
@@ -167,7 +167,7 @@ def pool(connection: Connection, project_id: int, policy_id: int, task_id: int, 
         row.id: without(
             levels, CellContent(row.robot_id, row.site_id, row.stage, tuple(sorted(row.levels.items())))
         )
-        for row in found
+        for row in rows
     }
     if not merged:
         return

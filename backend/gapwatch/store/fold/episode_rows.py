@@ -73,14 +73,14 @@ _STANDING = f"SELECT 1 AS sign, {_COLUMNS} FROM episodes e WHERE e.project_id = 
 
 def lock_projects(connection: Connection, kind: str) -> list[int]:
     """The projects with due work that no other worker is folding, locked until the transaction ends."""
-    found = connection.execute(
+    projects = connection.execute(
         text(
             "SELECT project_id FROM (SELECT DISTINCT project_id FROM work WHERE kind = :kind AND due_at <= now()"
             " ORDER BY 1) AS due WHERE pg_try_advisory_xact_lock(:lock, project_id)"
         ),
         {"kind": kind, "lock": FOLD_LOCK},
     )
-    return list(found.scalars())
+    return list(projects.scalars())
 
 
 def lock_project(connection: Connection, project_id: int) -> None:
@@ -229,11 +229,11 @@ def _interned(
 
 def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:
     """The conditions that are left out of cells, by policy and task."""
-    found = connection.execute(
+    rows = connection.execute(
         text(
             "SELECT policy_id, task_id, array_agg(name) AS names FROM pooled_conditions"
             " WHERE project_id = :p GROUP BY 1, 2"
         ),
         {"p": project_id},
     )
-    return {(row.policy_id, row.task_id): frozenset(row.names) for row in found}
+    return {(row.policy_id, row.task_id): frozenset(row.names) for row in rows}

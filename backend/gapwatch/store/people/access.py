@@ -119,8 +119,10 @@ def find_session(connection: Connection, token_hash: bytes) -> tuple[SignedIn, l
             .where(BrowserSessionTable.token_hash == token_hash)
             .values(seen_at=func.now())
         )
-    mine = [Membership(row.project_id, row.slug, row.name, row.role) for row in rows if row.project_id is not None]
-    return SignedIn(first.id, first.email, first.csrf_token), mine
+    memberships = [
+        Membership(row.project_id, row.slug, row.name, row.role) for row in rows if row.project_id is not None
+    ]
+    return SignedIn(first.id, first.email, first.csrf_token), memberships
 
 
 def close_session(connection: Connection, token_hash: bytes) -> None:

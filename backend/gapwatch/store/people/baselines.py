@@ -70,24 +70,24 @@ def pin_baseline(
     connection: Connection, project_id: int, deployment_id: int, simulator_id: int | None, actor: str
 ) -> bool:
     """Pin a deployment to a simulator, or with None let it follow the largest. False if either is not there."""
-    found = {"p": project_id, "d": deployment_id, "s": simulator_id, "actor": actor}
+    parameters = {"p": project_id, "d": deployment_id, "s": simulator_id, "actor": actor}
     known = connection.execute(
         text("""
         SELECT 1 FROM deployments d WHERE d.project_id = :p AND d.id = :d AND (CAST(:s AS int) IS NULL OR EXISTS
             (SELECT 1 FROM simulators s WHERE s.project_id = :p AND s.id = CAST(:s AS int)))
         """),
-        found,
+        parameters,
     ).first()
     if known is None:
         return False
-    connection.execute(text("DELETE FROM baselines WHERE project_id = :p AND deployment_id = :d"), found)
+    connection.execute(text("DELETE FROM baselines WHERE project_id = :p AND deployment_id = :d"), parameters)
     if simulator_id is not None:
         connection.execute(
             text(
                 "INSERT INTO baselines (project_id, deployment_id, simulator_id, pinned_by) "
                 "VALUES (:p, :d, :s, :actor)"
             ),
-            found,
+            parameters,
         )
     audit(
         connection, project_id, actor, "baseline.pinned", f"deployment/{deployment_id}", simulator_id=simulator_id

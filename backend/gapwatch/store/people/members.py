@@ -60,9 +60,11 @@ def change_role(connection: Connection, project_id: int, user_id: int, role: str
     ).all()
     if role != "admin" and list(admins) == [user_id]:
         return "last admin"
-    mine = (MemberTable.project_id == project_id, MemberTable.user_id == user_id)
+    membership = (MemberTable.project_id == project_id, MemberTable.user_id == user_id)
     changed = connection.execute(
-        delete(MemberTable).where(*mine) if role is None else update(MemberTable).where(*mine).values(role=role)
+        delete(MemberTable).where(*membership)
+        if role is None
+        else update(MemberTable).where(*membership).values(role=role)
     )
     return "done" if changed.rowcount else "absent"
 

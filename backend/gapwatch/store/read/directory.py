@@ -176,5 +176,7 @@ def tasks(connection: Connection, project_id: int) -> dict[int, str]:
 
 def project_options(connection: Connection, project_id: int) -> dict[str, Any]:
     """What a project decides for itself: its taxonomy, the direction of its metrics."""
-    found = connection.execute(text("SELECT options FROM projects WHERE id = :p"), {"p": project_id}).scalar_one()
-    return dict(found)
+    options = connection.execute(
+        text("SELECT options FROM projects WHERE id = :p"), {"p": project_id}
+    ).scalar_one()
+    return dict(options)

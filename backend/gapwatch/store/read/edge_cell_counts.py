@@ -57,11 +57,11 @@ SELECT {side} AS side, e.policy_id, e.task_id, e.{source} AS source_id, e.robot_
        count(*) FILTER (WHERE e.outcome = 'abandoned') AS abandoned
 FROM episodes e WHERE e.project_id = %(project_id)s AND {clauses} GROUP BY 8, 5, 10, 9, 6, 7, 2, 3, 4
 """
-# What an episode says of its cell, and the conditions that are left out of cells of its policy and task.
-_Said: TypeAlias = tuple[
+# What determines an episode's cell: the conditions pooled for its policy and task, then its own content.
+_ContentKey: TypeAlias = tuple[
     frozenset[str] | None, int | None, int | None, str | None, int | None, int | None, bytes | None
 ]
-_CELL_NUMBERS: ContentCache[_Said, int] = ContentCache(20_000)
+_CELL_NUMBERS: ContentCache[_ContentKey, int] = ContentCache(20_000)
 
 
 def each_edge_cell_counts(
@@ -104,7 +104,7 @@ def _cells_of(connection: Connection, project_id: int, rows: list[_EdgeRow]) -> 
     if not rows:
         return []
     pooled = pooled_names(connection, project_id)
-    said: list[_Said] = [
+    keys: list[_ContentKey] = [
         (
             pooled.get((row.policy_id, row.task_id)),
             row.robot_id,
@@ -116,19 +116,19 @@ def _cells_of(connection: Connection, project_id: int, rows: list[_EdgeRow]) -> 
         )
         for row in rows
     ]
-    cells: dict[_Said, CellRef] = {**_CELL_NUMBERS.get(connection, project_id, said)}
-    new = [index for index, key in enumerate(said) if key not in cells]
+    cells: dict[_ContentKey, CellRef] = {**_CELL_NUMBERS.get(connection, project_id, keys)}
+    new = [index for index, key in enumerate(keys) if key not in cells]
     if new:
         contents = _contents_of(connection, project_id, [rows[index] for index in new], pooled)
         numbers = known_numbers(connection, project_id, contents)
         for index, content in zip(new, contents, strict=True):
-            cells[said[index]] = numbers.get(content, content)
+            cells[keys[index]] = numbers.get(content, content)
         _CELL_NUMBERS.put(
             connection,
             project_id,
-            {said[i]: numbers[c] for i, c in zip(new, contents, strict=True) if c in numbers},
+            {keys[i]: numbers[c] for i, c in zip(new, contents, strict=True) if c in numbers},
         )
-    return [cells[key] for key in said]
+    return [cells[key] for key in keys]
 
 
 def _contents_of(

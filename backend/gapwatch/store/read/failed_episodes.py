@@ -36,7 +36,7 @@ class FailedRow(NamedTuple):
 class FailedRows:
     """Newest first. Row i has `ids[i]` and so on, and stands for `stands_for[i]` failures of the side.
 
-    `signatures` are the distinct things that were said; `said[i]` is the index of the row's own among them.
+    `signatures` holds each distinct signature once; `signature_index[i]` is the index of row i's own.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FailedRows:
         self.signatures = list(dict.fromkeys(in_order.values()))
         index_of = {signature: index for index, signature in enumerate(self.signatures)}
         sent_index = {sent: index_of[signature] for sent, signature in in_order.items()}
-        self.said = np.array([sent_index[sent] for sent in as_sent], dtype=np.int64)
+        self.signature_index = np.array([sent_index[sent] for sent in as_sent], dtype=np.int64)
         self._levels: dict[str, list[str]] = {}
 
     def __len__(self) -> int:

@@ -73,7 +73,7 @@ Selection = tuple[Scope, Window]
 
 
 def _among(column: str, name: str, ids: tuple[int, ...]) -> str:
-    """Of one, equality: Postgres reads an index in its order then, and a LIMIT ends it early."""
+    """Equality for a single id: Postgres then reads the index in order, and a LIMIT ends the scan early."""
     return f"{column} = %({name})s" if len(ids) == 1 else f"{column} = ANY(%({name})s)"
 
 
@@ -120,23 +120,23 @@ class CellFilter:
 
     def clauses(self) -> tuple[str, dict[str, Any]]:
         """The same for stored episodes `e`, each clause with AND in front."""
-        found: list[str] = []
+        clauses: list[str] = []
         parameters: dict[str, Any] = {}
         for column, table, names in (("robot_id", "robots", self.robots), ("site_id", "sites", self.sites)):
             if names:
-                found.append(
+                clauses.append(
                     f"e.{column} IN (SELECT id FROM {table} WHERE project_id = e.project_id"  # noqa: S608
                     f" AND name = ANY(%({table})s))"
                 )
                 parameters[table] = sorted(names)
         if self.stages:
-            found.append("e.stage = ANY(%(stages)s)")
+            clauses.append("e.stage = ANY(%(stages)s)")
             parameters["stages"] = sorted(self.stages)
         for number, (name, levels) in enumerate(sorted(self.conditions.items())):
             clause, own = _condition(number, name, levels)
-            found.append(clause)
+            clauses.append(clause)
             parameters |= own
-        return "".join(f" AND {clause}" for clause in found), parameters
+        return "".join(f" AND {clause}" for clause in clauses), parameters
 
 
 def _condition(number: int, name: str, levels: frozenset[str]) -> tuple[str, dict[str, Any]]:
@@ -199,7 +199,7 @@ def bucket_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
     """The buckets of a window in a table with day and month tiers."""
     ranges = [("month", parts.months)] if parts.months else []
     ranges += [("day", days) for days in parts.days]
-    found, parameters = [], {}
+    clauses, parameters = [], {}
     for number, (tier, (start, end)) in enumerate(ranges):
         clause = f"tier = '{tier}'"
         if start is not None:
@@ -208,19 +208,19 @@ def bucket_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
         if end is not None:
             clause += f" AND bucket_at < %(end_{number})s"
             parameters[f"end_{number}"] = end
-        found.append(f"({clause})")
-    return f"({' OR '.join(found)})" if found else "false", parameters
+        clauses.append(f"({clause})")
+    return f"({' OR '.join(clauses)})" if clauses else "false", parameters
 
 
 def time_clauses(window: Window, column: str = "e.started_at") -> tuple[str, dict[str, Any]]:
-    found, parameters = "", {}
+    clauses, parameters = "", {}
     if window.since is not None:
-        found += f" AND {column} >= %(since)s"
+        clauses += f" AND {column} >= %(since)s"
         parameters["since"] = window.since
     if window.until is not None:
-        found += f" AND {column} < %(until)s"
+        clauses += f" AND {column} < %(until)s"
         parameters["until"] = window.until
-    return found, parameters
+    return clauses, parameters
 
 
 def _day(at: datetime) -> datetime:

@@ -28,9 +28,9 @@ SELECT kind, word, n FROM words ORDER BY kind, n DESC NULLS LAST, word
 
 def words_used(connection: Connection, project_id: int) -> dict[str, dict[str, int | None]]:
     """Kind → word → how many failures say it; None for conditions and signals, which are only known to occur."""
-    found: dict[str, dict[str, int | None]] = {}
+    by_kind: dict[str, dict[str, int | None]] = {}
     for row in connection.execute(_WORDS, {"p": project_id}):
-        words = found.setdefault(row.kind, {})
+        words = by_kind.setdefault(row.kind, {})
         if len(words) < MOST_WORDS:
             words[row.word] = row.n
-    return found
+    return by_kind
