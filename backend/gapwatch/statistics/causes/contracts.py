@@ -70,8 +70,8 @@ def compare_contracts(sim: Mapping[str, Any] | None, real: Mapping[str, Any] | N
     missing = [side for side, contract in (("sim", sim), ("real", real)) if contract is None]
     if sim is None or real is None:
         return ContractDiff("unknown", reason=f"No contract in {' and '.join(missing)}.")
-    found = sorted(_differences((), sim, real), key=lambda d: (d.gravity, -(d.relative or 0.0), d.field))
-    return ContractDiff("differs" if found else "comparable", tuple(found))
+    differences = sorted(_differences((), sim, real), key=lambda d: (d.gravity, -(d.relative or 0.0), d.field))
+    return ContractDiff("differs" if differences else "comparable", tuple(differences))
 
 
 def _differences(path: tuple[str | int, ...], sim: Any, real: Any) -> Iterator[Difference]:

@@ -109,13 +109,13 @@ def _missing_labels(
         labelled = [row for row in others if known.decided[row]]
         if not labelled:
             continue
-        theirs = float(other.counts[labelled].sum()) / float(other.counts[others].sum())
-        mine = float(own.counts[rows] @ weights.decided[rows]) / float(own.counts[rows].sum())
-        if mine < theirs:
+        other_share = float(other.counts[labelled].sum()) / float(other.counts[others].sum())
+        own_share = float(own.counts[rows] @ weights.decided[rows]) / float(own.counts[rows].sum())
+        if own_share < other_share:
             counts = other.counts[labelled]
             typical = (counts @ matrix[labelled] / counts.sum()).tolist()
             means = {name: mean for name, mean in zip(known.names, typical, strict=True) if mean}
-            phases[phase] = PhaseBalance((theirs - mine) / (1 - mine), means)
+            phases[phase] = PhaseBalance((other_share - own_share) / (1 - own_share), means)
     return phases
 
 

@@ -66,7 +66,7 @@ def slice_drops(
     compared = {key: rest for key, rest in rests.items() if rest is not None}
     excesses = excess_tests([(counts[key], rest) for key, rest in compared.items()])
     standing = dict(zip(compared, excesses, strict=True))
-    adjusted = benjamini_hochberg([found[2] for found in standing.values()])
+    adjusted = benjamini_hochberg([p for _, _, p in standing.values()])
     excess_q = dict(zip(standing, adjusted, strict=True))
     slices = []
     for key, c in counts.items():
@@ -129,8 +129,8 @@ def excess_tests(pairs: Sequence[tuple[Counts, Counts]]) -> list[tuple[float, In
         _, below, above = _excess(counts, middle)
         apart = (below > 0) | (above < 0)
         low, high = np.where(apart, middle, low), np.where(apart, high, middle)
-    found = zip(*(column.tolist() for column in (*_excess(counts, Z_95), low)), strict=True)
-    return [(value, (below, above), erfc(z / sqrt(2))) for value, below, above, z in found]
+    excesses = zip(*(column.tolist() for column in (*_excess(counts, Z_95), low)), strict=True)
+    return [(value, (below, above), erfc(z / sqrt(2))) for value, below, above, z in excesses]
 
 
 def _excess(counts: Array, z: Array | float) -> tuple[Array, Array, Array]:
