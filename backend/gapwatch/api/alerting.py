@@ -114,11 +114,11 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
     @router.post("/alerts/{alert_id}/acknowledge", summary="Acknowledge an alert", responses=problems(*WRITE, 404))
     def acknowledge(
         alert_id: AlertId,
-        said: Annotated[bodies.CommentBody | None, Body(openapi_examples=example(bodies.COMMENT))] = None,
+        body: Annotated[bodies.CommentBody | None, Body(openapi_examples=example(bodies.COMMENT))] = None,
         holder: KeyHolder = admin,
     ) -> Any:
         """Somebody takes it on, with its whole incident. Every channel that was told of it learns so."""
-        comment = None if said is None else said.comment
+        comment = None if body is None else body.comment
         return act(
             holder,
             alert_id,
@@ -130,11 +130,11 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
     @router.post("/alerts/{alert_id}/resolve", summary="Resolve an alert", responses=problems(*WRITE, 404))
     def resolve(
         alert_id: AlertId,
-        said: Annotated[bodies.CommentBody | None, Body(openapi_examples=example(bodies.COMMENT))] = None,
+        body: Annotated[bodies.CommentBody | None, Body(openapi_examples=example(bodies.COMMENT))] = None,
         holder: KeyHolder = admin,
     ) -> Any:
         """Somebody says it is over. Its detector begins anew, and fires again if it is not."""
-        comment = None if said is None else said.comment
+        comment = None if body is None else body.comment
         return act(
             holder,
             alert_id,
@@ -146,7 +146,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
     @router.post("/alerts/{alert_id}/comment", summary="Comment on an alert", responses=problems(*WRITE, 404))
     def comment(
         alert_id: AlertId,
-        said: Annotated[bodies.RemarkBody, Body(openapi_examples=example(bodies.COMMENT))],
+        body: Annotated[bodies.RemarkBody, Body(openapi_examples=example(bodies.COMMENT))],
         holder: KeyHolder = admin,
     ) -> Any:
         """A line in its history."""
@@ -154,7 +154,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
             holder,
             alert_id,
             lambda connection, actor: alert_actions.comment_on(
-                connection, holder.project_id, alert_id, actor, said.comment
+                connection, holder.project_id, alert_id, actor, body.comment
             ),
         )
 

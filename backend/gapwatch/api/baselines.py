@@ -51,13 +51,13 @@ def baseline_routes(database: Database, keyring: Keyring) -> APIRouter:
         with database.transaction() as connection:
             deployment = _deployment(connection, holder.project_id, slug)
             known = directory.simulators(connection, holder.project_id)
-            found = [i for i, pair in known.items() if pair == (wanted.simulator, wanted.version)]
-            if not found:
+            matches = [i for i, pair in known.items() if pair == (wanted.simulator, wanted.version)]
+            if not matches:
                 message = "No episode names this simulator and version."
                 raise Invalid(
                     message, errors=[Fault(pointer="/simulator", code="unknown-simulator", message=message)]
                 )
-            pin_baseline(connection, holder.project_id, deployment.id, found[0], f"key/{holder.prefix}")
+            pin_baseline(connection, holder.project_id, deployment.id, matches[0], f"key/{holder.prefix}")
         return JSONResponse({"deployment": slug, "simulator": wanted.simulator, "version": wanted.version})
 
     @router.delete(
@@ -77,7 +77,7 @@ def baseline_routes(database: Database, keyring: Keyring) -> APIRouter:
 
 
 def _deployment(connection: Connection, project_id: int, slug: str) -> Deployment:
-    found = None if "\0" in slug else directory.find_deployment(connection, project_id, slug)
-    if found is None:
+    deployment = None if "\0" in slug else directory.find_deployment(connection, project_id, slug)
+    if deployment is None:
         raise NotFound("There is no deployment with this name.")
-    return found
+    return deployment

@@ -67,8 +67,8 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         """
         with database.reading() as connection:
             question = question_of(query, datetime.now(UTC))
-            found = answer_fleet(connection, holder.project_id, question, query.after, query.limit)
-        return answered(found)
+            answer = answer_fleet(connection, holder.project_id, question, query.after, query.limit)
+        return answered(answer)
 
     @router.get(
         "/deployments/{slug}",

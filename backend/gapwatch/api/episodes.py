@@ -80,10 +80,10 @@ def episode_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_episode(episode_id: str, holder: KeyHolder = reader) -> Any:
         """The record as it was sent, with `received_at`, `revision` and, if it was wrong, `clock_skew_s`."""
         with database.transaction() as connection:
-            found = episodes.find_episode(connection, holder.project_id, _storable(episode_id))
-        if found is None:
+            record = episodes.find_episode(connection, holder.project_id, _storable(episode_id))
+        if record is None:
             raise _no_such_episode()
-        return JSONResponse(found)
+        return JSONResponse(record)
 
     return router
 

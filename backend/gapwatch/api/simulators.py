@@ -39,7 +39,7 @@ def simulator_routes(database: Database, keyring: Keyring) -> APIRouter:
             raise NotFound("There is no simulator with this name and version.")
         with database.reading() as connection:
             question = question_of(query, datetime.now(UTC))
-            found = answer_trust(connection, holder.project_id, name, query.version, query.task, question)
-        return answered(found)
+            answer = answer_trust(connection, holder.project_id, name, query.version, query.task, question)
+        return answered(answer)
 
     return router
