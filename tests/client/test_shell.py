@@ -57,7 +57,7 @@ def test_what_is_refused_is_told_mended_and_retried(shell, project, tmp_path):
     good, bad = episode(), episode(deployment=None)
     done = shell("push", stdin=json.dumps(good) + "\n" + json.dumps(bad) + "\n[1]\nnot json\n")
     assert done.returncode == 65
-    assert "2 lines are no JSON objects" in done.stdout
+    assert "2 lines are not JSON objects" in done.stdout
     status = shell("status")
     assert "A real episode names its deployment" in status.stdout
     assert json.loads(shell("status", "--json").stdout)["in_dead_letters"] == 1
