@@ -3,6 +3,8 @@
 import pytest
 from answers.lab import LATER, attempts, real, sim
 
+from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
+
 DROP = "/deployments/berlin-line-3/drop"
 
 
@@ -168,5 +170,5 @@ def test_a_side_without_episodes_gives_nulls_and_a_reason(lab, records, reason):
     assert answer["drop"] == {"value": None, "interval": None, "relative": None, "relative_interval": None}
     assert answer["verdict"] == "too few episodes"
     assert (answer["episodes_needed"] or answer["episodes_needed_reason"]) is not None
-    for question in ("ledger", "slices", "signals", "trend", "failures", "contract", "onset", "prediction"):
-        assert lab.ask(f"/deployments/berlin-line-3/{question}")["reason"] == reason
+    for kind in DEPLOYMENT_ANSWERS:
+        assert lab.ask(f"/deployments/berlin-line-3/{kind.name}")["reason"] == reason

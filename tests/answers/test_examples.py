@@ -5,7 +5,9 @@ import jsonschema
 import pytest
 from answers.lab import attempts, real, sim
 
-QUESTIONS = ("drop", "ledger", "slices", "signals", "trend", "failures", "contract", "onset", "prediction")
+from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
+
+QUESTIONS = tuple(kind.name for kind in DEPLOYMENT_ANSWERS)
 
 
 @pytest.fixture(scope="module")

@@ -10,34 +10,16 @@ import pytest
 from answers.lab import NOON, attempts, real, sim
 
 from gapwatch.answers import (
-    contract,
-    drop,
-    failures,
-    ledger,
     load_sides,
-    onset,
-    prediction,
-    signals,
-    slices,
-    trend,
 )
+from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
 from gapwatch.answers.fleet import answer_fleet
 from gapwatch.answers.needs import Need, NotLoaded
 from gapwatch.answers.question import question_of
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.filters import DropFilter
 
-ANSWERS = {
-    drop.answer_drop: drop.NEEDS,
-    ledger.answer_ledger: ledger.NEEDS,
-    slices.answer_slices: slices.NEEDS,
-    signals.answer_signals: signals.NEEDS,
-    trend.answer_trend: trend.NEEDS,
-    failures.answer_failures: failures.NEEDS,
-    contract.answer_contract: contract.NEEDS,
-    onset.answer_onset: onset.NEEDS,
-    prediction.answer_prediction: prediction.NEEDS,
-}
+ANSWERS = {kind.answer: kind.needs for kind in DEPLOYMENT_ANSWERS}
 ALL_NEEDS = functools.reduce(operator.or_, ANSWERS.values())
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 

@@ -23,13 +23,14 @@ class Plan(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
 
 
 class EpisodeRecord(record.EpisodeRecord, kw_only=True):
-    operator: record.Name | None | UnsetType = UNSET
-    plan: Plan | None | UnsetType = UNSET
+    imagined_word: record.Name | None | UnsetType = UNSET
+    imagined_object: Plan | None | UnsetType = UNSET
 
 
 def add_fields() -> None:
     record.EpisodeRecord = EpisodeRecord
-    record.LATER_FIELDS = (record.LaterField("operator", "text"), record.LaterField("plan", "jsonb"))
+    imagined = (record.LaterField("imagined_word", "text"), record.LaterField("imagined_object", "jsonb"))
+    record.LATER_FIELDS += imagined
 
 
 async def main(url: str) -> None:

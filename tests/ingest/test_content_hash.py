@@ -78,7 +78,9 @@ def upgraded(database: Database) -> Callable[..., list[dict[str, Any]]]:
     asyncio.run(store())
     with database.transaction() as connection:
         for table in ("episodes", "episode_revisions"):
-            connection.execute(text(f"ALTER TABLE {table} ADD COLUMN operator text, ADD COLUMN plan jsonb"))
+            connection.execute(
+                text(f"ALTER TABLE {table} ADD COLUMN imagined_word text, ADD COLUMN imagined_object jsonb")
+            )
 
     def send(*batches: tuple[float | None, list[str]]) -> list[dict[str, Any]]:
         lines = "\n".join(
@@ -116,11 +118,11 @@ def test_an_added_field_is_stored_and_hashed_where_it_is_present(upgraded, datab
     plan = {"planner": "rrt", "cost": 1.5}
     variants = {
         "absent": plain,
-        "null": plain | {"operator": None, "plan": None},
-        "a word": plain | {"operator": "ada"},
+        "null": plain | {"imagined_word": None, "imagined_object": None},
+        "a word": plain | {"imagined_word": "ada"},
         "the word elsewhere": plain | {"pair": "ada"},
-        "an object": plain | {"plan": plan},
-        "both": plain | {"operator": "ada", "plan": plan},
+        "an object": plain | {"imagined_object": plan},
+        "both": plain | {"imagined_word": "ada", "imagined_object": plan},
     }
     [answer] = upgraded((None, [json.dumps(each) for each in variants.values()]))
     hashes = dict(zip(variants, answer["hashes"], strict=True))
@@ -129,19 +131,23 @@ def test_an_added_field_is_stored_and_hashed_where_it_is_present(upgraded, datab
     assert answer["statuses"] == ["duplicate"] * 2 + ["conflict"] * 4
 
     new = variants["both"] | {"id": "new"}
-    same = new | {"plan": {"cost": 1.5, "planner": "rrt"}}
-    zero, negative = (new | {"id": "zero", "plan": {"planner": "rrt", "cost": cost}} for cost in (0.0, -0.0))
-    several = [[new], [same], [new | {"operator": "bob"}], [zero], [negative]]
+    same = new | {"imagined_object": {"cost": 1.5, "planner": "rrt"}}
+    zero, negative = (
+        new | {"id": "zero", "imagined_object": {"planner": "rrt", "cost": cost}} for cost in (0.0, -0.0)
+    )
+    several = [[new], [same], [new | {"imagined_word": "bob"}], [zero], [negative]]
     answers = upgraded(*((None, [json.dumps(each) for each in batch]) for batch in several))
     statuses = [status for answer in answers for status in answer["statuses"]]
     assert statuses == ["accepted", "duplicate", "conflict", "accepted", "duplicate"]
     with database.transaction() as connection:
-        row = connection.execute(text("SELECT operator, plan, clock_skew_s FROM episodes WHERE id = 'new'")).one()
+        row = connection.execute(
+            text("SELECT imagined_word, imagined_object, clock_skew_s FROM episodes WHERE id = 'new'")
+        ).one()
     assert tuple(row) == ("ada", plan, None)
 
 
 def test_a_key_that_stands_twice_in_an_added_field_is_refused(upgraded):
-    record = json.dumps(GOLDEN["records"][0]["record"] | {"plan": {"planner": "rrt", "cost": 1.5}})
+    record = json.dumps(GOLDEN["records"][0]["record"] | {"imagined_object": {"planner": "rrt", "cost": 1.5}})
     [answer] = upgraded((None, [record, record.replace('"cost"', '"cost": 2, "cost"')]))
     assert (answer["statuses"], answer["refused"]) == (["conflict"], ["duplicate-key"])
 

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from gapwatch.filters import EpisodeFilter
+from gapwatch.record import LATER_FIELDS
 from gapwatch.store.core.database import Database
 from gapwatch.store.read import episodes
 
@@ -34,9 +35,12 @@ _PLAIN = (
     *("safety.violations", "safety.interventions", "safety.overrides"),
     *("session", "pair", "received_at", "revision", "clock_skew_s"),
 )
-_NUMBERS = {"duration_s", "reward", "clock_skew_s"}
-_INTEGERS = {"safety.violations", "safety.interventions", "safety.overrides", "revision"}
-_AS_JSON = ("contract", "embedding", "links", "provenance")
+_NUMBERS = {"duration_s", "reward", "clock_skew_s", *(f.column for f in LATER_FIELDS if f.type == "float8")}
+_INTEGERS = {
+    *("safety.violations", "safety.interventions", "safety.overrides", "revision"),
+    *(f.column for f in LATER_FIELDS if f.type == "int4"),
+}
+_AS_JSON = ("contract", "embedding", "links", "provenance", *(f.column for f in LATER_FIELDS))
 
 
 def export_chunks(database: Database, project_id: int, wanted: EpisodeFilter, kind: str) -> Iterator[bytes]:

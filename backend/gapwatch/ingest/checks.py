@@ -22,6 +22,7 @@ from gapwatch.record import (
     DEEPEST,
     LARGEST_CONTRACT_BYTES,
     LARGEST_RECORD_BYTES,
+    LATER_FIELDS,
     EpisodeRecord,
     Failure,
     VersionedName,
@@ -150,6 +151,9 @@ def outcome_faults(record: EpisodeRecord) -> list[Fault]:
 
 def own_faults(record: EpisodeRecord) -> list[Fault]:
     faults = _name_faults(record.pair, "/pair")
+    for later in LATER_FIELDS:
+        if later.type == "text" and later.value is None:
+            faults += _name_faults(getattr(record, later.column), f"/{later.column}")
     if isinstance(record.links, dict):
         for name, link in record.links.items():
             if not link.startswith("https://") or name.startswith(".") or not ADDRESSABLE.fullmatch(name):

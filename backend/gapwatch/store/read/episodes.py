@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gapwatch.filters import EpisodeFilter, parse_range, parse_time
+from gapwatch.record import LATER_FIELDS
 
 STREAM_ROWS = 1000
 
@@ -142,6 +143,7 @@ def as_record(row: Any) -> dict[str, Any]:
         "embedding": row["embedding"],
         "links": row["links"],
         "provenance": row["provenance"],
+        **{later.column: row[later.column] for later in LATER_FIELDS},
         "received_at": _time(row["received_at"]),
         "revision": row["revision"],
         "clock_skew_s": row["clock_skew_s"],
