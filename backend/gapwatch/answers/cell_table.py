@@ -36,15 +36,16 @@ class CellTable:
         for cells in (sim, real):
             rows, successes, episodes = [], [], []
             for count in cells:
-                if count.successes or count.failures:
+                succeeded, attempts = count.successes, count.successes + count.failures
+                if attempts:
                     levels = count.cell.levels
                     # Cells share their levels, so most are recognised by identity (`store.read.cell_names`).
                     row = row_of.setdefault(id(levels), len(self._levels))
                     if row == len(self._levels):
                         self._levels.append(levels)
                     rows.append(row)
-                    successes.append(count.successes)
-                    episodes.append(count.successes + count.failures)
+                    successes.append(succeeded)
+                    episodes.append(attempts)
             columns += [(rows, successes), (rows, episodes)]
         size = len(self._levels)
         self._counts = np.array(

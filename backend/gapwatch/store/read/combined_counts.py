@@ -14,9 +14,7 @@ from gapwatch.store.read.rollup_counts import (
     CONTRACTS,
     FAILURES,
     ContractCount,
-    ContractRow,
     FailureCount,
-    FailureRow,
     bucket_statements,
     by_side,
     contracts_with_edges,
@@ -32,37 +30,39 @@ from gapwatch.store.read.window_edges import WindowEdges
 
 
 class _CombinedRow(NamedTuple):
-    """A row of any of the three; null where its kind has no such column.
-
-    `number` is a cell or a contract, `word` a phase or a session; `n` are failures, episodes or successes.
-    """
+    """A row of any of the three; null where its kind has no such column."""
 
     kind: str
     side: int
     source_id: int
     policy_id: int
     task_id: int
-    number: int
-    word: str
+    cell_id: int
+    phase: str | None
     labels: list[str]
     category: str | None
-    n: int
-    session_failures: int
+    failures: int
+    contract_id: int
+    episodes: int
+    session: str
+    successes: int
 
 
 _FAILURE = """
-SELECT 'failure' AS kind, side, source_id, policy_id, task_id, cell_id AS number, phase AS word, labels, category,
-       failures AS n, NULL::bigint AS session_failures
+SELECT 'failure' AS kind, side, source_id, policy_id, task_id, cell_id, phase, labels, category, failures,
+       NULL::int AS contract_id, NULL::bigint AS episodes, NULL AS session, NULL::bigint AS successes
 FROM ({}) f
 """
 _CONTRACT = """
-SELECT 'contract' AS kind, side, source_id, NULL::int AS policy_id, NULL::int AS task_id, contract_id AS number,
-       NULL AS word, NULL::text[] AS labels, NULL AS category, episodes AS n, NULL::bigint AS session_failures
+SELECT 'contract' AS kind, side, source_id, NULL::int AS policy_id, NULL::int AS task_id, NULL::int AS cell_id,
+       NULL AS phase, NULL::text[] AS labels, NULL AS category, NULL::bigint AS failures, contract_id, episodes,
+       NULL AS session, NULL::bigint AS successes
 FROM ({}) c
 """
 _SESSION = """
-SELECT 'session' AS kind, side, source_id, policy_id, task_id, NULL::int AS number, session AS word,
-       NULL::text[] AS labels, NULL AS category, successes AS n, failures AS session_failures
+SELECT 'session' AS kind, side, source_id, policy_id, task_id, NULL::int AS cell_id, NULL AS phase,
+       NULL::text[] AS labels, NULL AS category, failures, NULL::int AS contract_id, NULL::bigint AS episodes,
+       session, successes
 FROM ({}) s
 """
 
@@ -92,41 +92,17 @@ def combined_counts(
     }
     statements = [each.format(" UNION ALL ".join(inner)) for each, (inner, _) in parts.items() if inner]
     parameters = {name: value for _, own in parts.values() for name, value in own.items()}
-    failures: list[FailureRow] = []
-    contracts: list[ContractRow] = []
-    sessions: list[SessionCount] = []
+    rows: list[_CombinedRow] = []
     if statements:
         with named_cursor(connection, _CombinedRow) as cursor:
             rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
-        for row in rows:
-            if row.kind == "failure":
-                failures.append(
-                    FailureRow(
-                        row.side,
-                        row.source_id,
-                        row.policy_id,
-                        row.task_id,
-                        row.number,
-                        row.word,
-                        row.labels,
-                        row.category,
-                        row.n,
-                    )
-                )
-            elif row.kind == "contract":
-                contracts.append(ContractRow(row.side, row.source_id, row.number, row.n))
-            else:
-                sessions.append(
-                    SessionCount(
-                        row.side,
-                        row.source_id,
-                        row.policy_id,
-                        row.task_id,
-                        row.word,
-                        row.n,
-                        row.session_failures,
-                    )
-                )
+    failures = [row for row in rows if row.kind == "failure"]
+    contracts = [row for row in rows if row.kind == "contract"]
+    sessions = [
+        SessionCount(row.side, row.source_id, row.policy_id, row.task_id, row.session, row.successes, row.failures)
+        for row in rows
+        if row.kind == "session"
+    ]
     sides = len(selections)
     return CombinedCounts(
         failures_with_edges(connection, project_id, selections, by_side(failures, sides), edges),

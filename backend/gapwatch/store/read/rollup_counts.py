@@ -120,7 +120,39 @@ class _CellRow(NamedTuple):
     abandoned: int
 
 
-class FailureRow(NamedTuple):
+class FailureColumns(Protocol):
+    """What a row of failures has, whichever query it is of."""
+
+    @property
+    def source_id(self) -> int: ...
+    @property
+    def policy_id(self) -> int: ...
+    @property
+    def task_id(self) -> int: ...
+    @property
+    def cell_id(self) -> int: ...
+    @property
+    def phase(self) -> str | None: ...
+    @property
+    def labels(self) -> list[str]: ...
+    @property
+    def category(self) -> str | None: ...
+    @property
+    def failures(self) -> int: ...
+
+
+class ContractColumns(Protocol):
+    """What a row of contracts has, whichever query it is of."""
+
+    @property
+    def source_id(self) -> int: ...
+    @property
+    def contract_id(self) -> int: ...
+    @property
+    def episodes(self) -> int: ...
+
+
+class _FailureRow(NamedTuple):
     side: int
     source_id: int
     policy_id: int
@@ -132,7 +164,7 @@ class FailureRow(NamedTuple):
     failures: int
 
 
-class ContractRow(NamedTuple):
+class _ContractRow(NamedTuple):
     side: int
     source_id: int
     contract_id: int
@@ -147,15 +179,7 @@ class _ValueRow(NamedTuple):
 
 
 CountedRowT = TypeVar("CountedRowT", _TotalRow, _CellRow)
-RowT = TypeVar("RowT", _TotalRow, _CellRow, FailureRow, ContractRow, _ValueRow)
-
-
-class _FailureKey(NamedTuple):
-    source_id: int
-    policy_id: int
-    task_id: int
-    cell: CellRef
-    signature: Signature
+RowT = TypeVar("RowT", _TotalRow, _CellRow, _FailureRow, _ContractRow, _ValueRow)
 
 
 FAILURES = """
@@ -298,7 +322,7 @@ def each_failure_counts(
     connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[FailureCount]]:
     edges = edges or WindowEdges(connection, project_id)
-    rows = bucket_rows(connection, project_id, selections, FAILURES, FailureRow, project="r.project_id")
+    rows = bucket_rows(connection, project_id, selections, FAILURES, _FailureRow, project="r.project_id")
     return failures_with_edges(connection, project_id, selections, rows, edges)
 
 
@@ -306,34 +330,38 @@ def failures_with_edges(
     connection: Connection,
     project_id: int,
     selections: Sequence[Selection],
-    rows_of_each: Sequence[Sequence[FailureRow]],
+    rows_of_each: Sequence[Sequence[FailureColumns]],
     edges: WindowEdges,
 ) -> list[list[FailureCount]]:
-    sides: list[dict[_FailureKey, int]] = []
-    for sums, rows in zip(edges.sums(selections, "failures"), rows_of_each, strict=True):
-        counts = {
-            _FailureKey(
+    sums_of_each = edges.sums(selections, "failures")
+    cells = cells_named(
+        connection,
+        project_id,
+        {row.cell_id for rows in rows_of_each for row in rows}
+        | {content for sums in sums_of_each for _, _, content, _ in sums.failures},
+    )
+    sides = []
+    for sums, rows in zip(sums_of_each, rows_of_each, strict=True):
+        counts = [
+            FailureCount(
                 row.source_id,
                 row.policy_id,
                 row.task_id,
-                row.cell_id,
+                cells[row.cell_id],
                 Signature(row.phase, tuple(row.labels), row.category),
-            ): row.failures
+                row.failures,
+            )
             for row in rows
-        }
-        for (scope, _, content, signature), count in sums.failures.items():
-            key = _FailureKey(scope.source_id, scope.policy_id, scope.task_id, content, signature)
-            counts[key] = counts.get(key, 0) + count
-        sides.append(counts)
-    cells = cells_named(connection, project_id, {key.cell for counts in sides for key in counts})
-    return [
-        [
-            FailureCount(key.source_id, key.policy_id, key.task_id, cells[key.cell], key.signature, count)
-            for key, count in counts.items()
+            if row.failures
+        ]
+        # A failure at an edge is one more row, also where whole days have failed alike: readers add them up.
+        counts += [
+            FailureCount(scope.source_id, scope.policy_id, scope.task_id, cells[content], signature, count)
+            for (scope, _, content, signature), count in sums.failures.items()
             if count
         ]
-        for counts in sides
-    ]
+        sides.append(counts)
+    return sides
 
 
 def value_rollups(connection: Connection, project_id: int, scope: Scope, window: Window, kind: Kind) -> Values:
@@ -408,7 +436,7 @@ def each_contract_counts(
     connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[ContractCount]]:
     edges = edges or WindowEdges(connection, project_id)
-    rows = bucket_rows(connection, project_id, selections, CONTRACTS, ContractRow)
+    rows = bucket_rows(connection, project_id, selections, CONTRACTS, _ContractRow)
     return contracts_with_edges(connection, project_id, selections, rows, edges)
 
 
@@ -416,7 +444,7 @@ def contracts_with_edges(
     connection: Connection,
     project_id: int,
     selections: Sequence[Selection],
-    rows_of_each: Sequence[Sequence[ContractRow]],
+    rows_of_each: Sequence[Sequence[ContractColumns]],
     edges: WindowEdges,
 ) -> list[list[ContractCount]]:
     sides: list[dict[tuple[int, int], int]] = []
