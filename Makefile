@@ -18,8 +18,8 @@ LOOKING := tests/browser tests/alerts tests/client tests/ingest/test_episodes.py
 	tests/pages/people/test_onboarding.py
 
 # What the time of day decides, briefly a second time with a clock that is 400 days ahead: `make test-later` runs it all so.
-CLOCKED := tests/test_clocks.py $(addprefix tests/alerts/test_,addresses.py channels.py egress.py outbox.py preview.py time.py watch.py) \
-	tests/pages/test_queries.py tests/ingest/test_catalogue.py
+CLOCKED := tests/test_clocks.py tests/alerts/test_addresses.py tests/alerts/test_outbox.py tests/alerts/test_preview.py \
+	tests/alerts/test_time.py tests/alerts/test_watch.py tests/channels tests/pages/test_queries.py tests/ingest/test_catalogue.py
 PYTEST := -m pytest
 
 test: check chromium compiler

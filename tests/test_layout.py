@@ -1,6 +1,7 @@
 """Where a test is looked for: beside its module, by name. Of files that are about more, their first line says what."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,9 @@ def test_the_check_notices_a_file_without_a_module(tmp_path):
     silent = tmp_path / "test_silent.py"
     silent.write_text("import os\n")
     assert not says_what_it_is_about(silent)
+
+
+def test_every_test_that_the_makefile_names_exists():
+    named = re.findall(r"tests/[\w/]+(?:\.py)?", (ROOT / "Makefile").read_text())
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
