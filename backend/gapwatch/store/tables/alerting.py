@@ -117,6 +117,12 @@ class IncidentTable(Base):
     acknowledged_by: Mapped[Word | None]
     resolved_at: Mapped[Time | None]
     content: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
+    # When what is wrong began, by the earliest change of its alerts; `opened_at` is when it was found.
+    changed_at: Mapped[Time | None]
+    # Who takes care of it.
+    owner: Mapped[Word | None]
+    # Kinds of reasons that people were told of.
+    told_reasons: Mapped[Words] = mapped_column(server_default=EMPTY_ARRAY)
 
 
 class AlertTable(Base):
@@ -161,6 +167,26 @@ class AlertTable(Base):
     escalating: Mapped[bool] = mapped_column(server_default=text("false"))
     acknowledged_at: Mapped[Time | None]
     acknowledged_by: Mapped[Word | None]
+    # When the series changed, by its detector's estimate; NULL where there is none.
+    changed_at: Mapped[Time | None]
+
+
+class IncidentHistoryTable(Base):
+    """What people did with an incident as a whole: took it on, passed it on, said something about it."""
+
+    __tablename__ = "incident_history"
+    __table_args__ = (
+        ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
+        Index(None, "project_id", "incident_id", "id"),
+    )
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    incident_id: Mapped[int]
+    at: Mapped[CreatedAt]
+    actor: Mapped[Word]
+    action: Mapped[Word]
+    comment: Mapped[str | None]
 
 
 class AlertTransitionTable(Base):
