@@ -7,8 +7,8 @@ here only where labels alone explain half of the drop: by less, that page would 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from gapwatch.answers.failure_weights import signature_batch
 from gapwatch.answers.fleet import FleetRow
-from gapwatch.statistics.causes.failed_episodes import FailedBatch
-from gapwatch.statistics.causes.label_balance import even_out, labelled_share
+from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
+from gapwatch.statistics.causes.label_balance import even_out, labelled_unevenly
 from gapwatch.statistics.causes.weighing import LABELS_ONLY, Weights, weigh
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import fleet
@@ -52,80 +52,104 @@ def leading_categories(
         for deployment, row in zip(known, rows, strict=True)
         if row.verdict in ("large", "small") and row.real.n and row.sim.n
     ]
+    if not lossy:
+        return {}
     words = fleet.failure_words(connection, project_id, [deployment for deployment, _ in lossy], since)
     labelled = _LabelledFailures(words, taxonomy)
-    leading = {}
+    real_keys, sim_keys = [], []
     for deployment, row in lossy:
         runs = (deployment.policy_id, deployment.task_id)
         simulator_id = words.simulators.get((row.simulator, row.simulator_version), 0)
-        real = labelled.side(row.real.n, ("real", deployment.id, *runs))
+        real_keys.append(labelled.first_of(("real", deployment.id, *runs)))
         # The fleet takes the whole baseline where no sim episode lies in the window, and so do its words.
-        sim = labelled.side(row.sim.n, ("sim", simulator_id, *runs), ("sim of all time", simulator_id, *runs))
-        first = _first(sim, real, LEAST_SHARE * (row.drop.value or 0.0))
-        if first is not None:
-            leading[row.slug] = first
-    return leading
+        sim_keys.append(labelled.first_of(("sim", simulator_id, *runs), ("sim of all time", simulator_id, *runs)))
+    real = _LabelledSides(labelled, real_keys, [row.real.n for _, row in lossy])
+    sim = _LabelledSides(labelled, sim_keys, [row.sim.n for _, row in lossy])
+    least = LEAST_SHARE * np.array([row.drop.value or 0.0 for _, row in lossy])
+    leads = _leads(sim, real, least)
+    return {row.slug: lead for (_, row), lead in zip(lossy, leads, strict=True) if lead is not None}
 
 
-def _first(sim: LabelledSide, real: LabelledSide, least: float) -> LeadingCategory | None:
-    """The category that real loses most by above sim, if it is at least so much."""
-    # Evening out sim only raises what sim loses. Where that is too much already, it need not be done; over 1,000
-    # deployments it would take 0.3 s.
-    if sim.labelled <= real.labelled and _largest(sim, real).contribution < least:
-        return None
-    of_sim, of_real, _ = even_out(sim.batch, sim.weights, real.batch, real.weights)
-    first = _largest(replace(sim, weights=of_sim), replace(real, weights=of_real))
-    return first if first.contribution >= least else None
+def _leads(sim: _LabelledSides, real: _LabelledSides, least: Array) -> list[LeadingCategory | None]:
+    """For each deployment the category that real loses most by above sim, if it is at least so much."""
+    excess = real.shares - sim.shares
+    largest = excess.max(axis=1)
+    # Evening out sim only raises what sim loses. Where that is too little already, it need not be done.
+    is_possible = (largest >= least) | (sim.labelled > real.labelled)
+    is_uneven = labelled_unevenly(sim.labelled, real.labelled)
+    leads: list[LeadingCategory | None] = [None] * len(least)
+    for at in np.flatnonzero(is_possible).tolist():
+        lead = _lead_of_evened(sim, real, at) if is_uneven[at] else _largest(real.names, excess[at])
+        if lead.contribution >= least[at]:
+            leads[at] = lead
+    return leads
 
 
-def _largest(sim: LabelledSide, real: LabelledSide) -> LeadingCategory:
-    in_sim, in_real = sim.shares(), real.shares()
-    excess = {name: share - in_sim.get(name, 0.0) for name, share in in_real.items() if name != UNATTRIBUTED}
-    name = max(sorted(excess), key=lambda name: excess[name])
-    return LeadingCategory(name, excess[name])
+def _lead_of_evened(sim: _LabelledSides, real: _LabelledSides, at: int) -> LeadingCategory:
+    of_sim, of_real, _ = even_out(*sim.weighed(at), *real.weighed(at))
+    excess = real.shares_by(of_real, at)
+    for name, share in sim.shares_by(of_sim, at).items():
+        excess[name] = excess.get(name, 0.0) - share
+    excess.pop(UNATTRIBUTED)
+    return _largest([*excess], np.array([*excess.values()]))
 
 
-@dataclass(frozen=True)
-class LabelledSide:
-    """The failures of one side by what was said of them, of `n` attempts."""
-
-    batch: FailedBatch
-    weights: Weights
-    n: int
-
-    @property
-    def labelled(self) -> float:
-        return labelled_share(self.batch, self.weights)
-
-    def shares(self) -> dict[str, float]:
-        """Failures of each category per attempt."""
-        totals = self.batch.counts @ self.weights.matrix / self.n
-        return dict(zip(self.weights.names, totals.tolist(), strict=True))
+def _largest(names: Sequence[str], excess: Array) -> LeadingCategory:
+    """Of equals the first by name."""
+    value = excess.max()
+    name = min(name for name, own in zip(names, excess.tolist(), strict=True) if own == value)
+    return LeadingCategory(name, float(value))
 
 
 class _LabelledFailures:
-    """The failures of each deployment and baseline. All signatures are weighed at once: many share them."""
+    """The failures of every deployment and baseline by signature. Signatures are weighed once: many share them."""
 
     def __init__(self, words: FailureWords, taxonomy: Taxonomy) -> None:
-        signatures = list(words.signatures.values())
-        self._batch = signature_batch(dict.fromkeys(signatures, 1.0))
-        self._weights = weigh(self._batch, taxonomy, strengths=LABELS_ONLY)
-        row_of = {signature: row for row, signature in enumerate(dict.fromkeys(signatures))}
-        self._counts: dict[WordKey, dict[int, float]] = {}
-        for key, signature_id, failures in words.counts:
-            counts = self._counts.setdefault(key, {})
-            row = row_of[words.signatures[signature_id]]
-            counts[row] = counts.get(row, 0.0) + failures
+        self.signatures = list(dict.fromkeys(words.signatures.values()))
+        self.batch = signature_batch(dict.fromkeys(self.signatures, 1.0))
+        self.weights = weigh(self.batch, taxonomy, strengths=LABELS_ONLY)
+        row_of = {signature: row for row, signature in enumerate(self.signatures)}
+        row_of_id = {number: row_of[signature] for number, signature in words.signatures.items()}
+        self._index: dict[WordKey, int] = {}
+        keys = [self._index.setdefault(key, len(self._index)) for key, _, _ in words.counts]
+        # The last row is of those that never failed.
+        self.counts = np.zeros((len(self._index) + 1, len(self.signatures)))
+        rows = [row_of_id[signature_id] for _, signature_id, _ in words.counts]
+        np.add.at(self.counts, (keys, rows), [failures for _, _, failures in words.counts])
 
-    def side(self, n: int, *keys: WordKey) -> LabelledSide:
-        """Of the first key that has failures."""
-        counts: Mapping[int, float] = next((self._counts[key] for key in keys if key in self._counts), {})
-        rows = list(counts)
-        batch = FailedBatch(
-            np.array([*counts.values()], dtype=float),
-            [self._batch.category[row] for row in rows],
-            [self._batch.labels[row] for row in rows],
-            [self._batch.phase[row] for row in rows],
+    def first_of(self, *keys: WordKey) -> int:
+        """The row of the first key that has failures."""
+        return next((self._index[key] for key in keys if key in self._index), len(self._index))
+
+
+class _LabelledSides:
+    """One side of many deployments: failures of each category per attempt, and the share that is labelled."""
+
+    def __init__(self, failures: _LabelledFailures, rows: list[int], n: list[int]) -> None:
+        self._failures, self._n = failures, np.array(n, dtype=float)
+        weights = failures.weights
+        self._counts = failures.counts[rows]
+        # The last column is `unattributed`.
+        self.names = weights.names[:-1]
+        self.shares: Array = self._counts @ weights.matrix[:, :-1] / self._n[:, None]
+        self.labelled: Array = self._counts @ weights.decided / np.maximum(self._counts.sum(axis=1), 1e-300)
+
+    def weighed(self, at: int) -> tuple[FailedBatch, Weights]:
+        """The failures of one deployment."""
+        counts, batch, weights = self._counts[at], self._failures.batch, self._failures.weights
+        rows = np.flatnonzero(counts).tolist()
+        return (
+            FailedBatch(
+                counts[rows],
+                [batch.category[row] for row in rows],
+                [batch.labels[row] for row in rows],
+                [batch.phase[row] for row in rows],
+            ),
+            Weights(weights.names, weights.parts[rows], weights.decided[rows]),
         )
-        weights = Weights(self._weights.names, self._weights.parts[rows], self._weights.decided[rows])
-        return LabelledSide(batch, weights, n)
+
+    def shares_by(self, weights: Weights, at: int) -> dict[str, float]:
+        """Failures of each category per attempt of one deployment, by other weights."""
+        counts = self._counts[at]
+        shares = counts[counts > 0] @ weights.matrix / self._n[at]
+        return dict(zip(weights.names, shares.tolist(), strict=True))

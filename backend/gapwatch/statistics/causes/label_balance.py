@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gapwatch.statistics.causes.evidence_claims import UNIT, whole_parts
-from gapwatch.statistics.causes.failed_episodes import FailedBatch
+from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
 from gapwatch.statistics.causes.weighing import Weights
 from gapwatch.taxonomy import UNATTRIBUTED
 
@@ -44,6 +45,11 @@ class LabelBalance:
 def labelled_share(batch: FailedBatch, weights: Weights) -> float:
     """The share of failures that a person or a label decided."""
     return float(batch.counts @ weights.decided) / max(float(batch.counts.sum()), 1e-300)
+
+
+def labelled_unevenly(in_sim: Array, in_real: Array) -> NDArray[np.bool_]:
+    """Which pairs of labelled shares are so far apart that a side is evened out."""
+    return (in_sim < MUCH_LESS * in_real) | (in_real < MUCH_LESS * in_sim)
 
 
 def compare_labelling(

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store.core.content_cache import ContentCache
 from gapwatch.store.read.directory import Deployment
 from gapwatch.tally.sums import Signature
 
@@ -37,39 +38,43 @@ class FailureWords:
 
 
 # Whole months, or whole days for a window: a fleet is looked over, not measured to the minute.
-_WORDS = text("""
+_ROWS_OF_RUNS = """
+SELECT '{what}' AS what, f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
+    SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
+    WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
+      AND {when}
+) AS f ON true
+"""
+_WORDS = """
 WITH places AS (
     SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]))
         AS place (source_id, policy_id, task_id)
 ), found AS (
-    SELECT 'real' AS domain, f.* FROM places JOIN LATERAL (
+    SELECT 'real' AS what, f.* FROM places JOIN LATERAL (
         SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
         WHERE r.project_id = :p AND r.domain = 'real' AND r.policy_id = places.policy_id
-          AND r.task_id = places.task_id AND r.source_id = places.source_id AND r.tier = :tier
-          AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
+          AND r.task_id = places.task_id AND r.source_id = places.source_id AND {when}
     ) AS f ON true
-    UNION ALL
-    SELECT 'sim', f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
-        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
-        WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
-          AND r.tier = :tier AND r.bucket_at >= coalesce(CAST(:since AS timestamptz), '-infinity')
-    ) AS f ON true
-    UNION ALL
-    SELECT 'sim of all time', f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
-        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
-        WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
-          AND r.tier = 'month' AND CAST(:since AS timestamptz) IS NOT NULL
-    ) AS f ON true
+    UNION ALL {sim}
 )
-SELECT domain AS what, source_id, policy_id, task_id, signature_id, sum(failures)::int AS failures, NULL AS phase,
-       NULL AS labels, NULL AS category
+SELECT what, source_id, policy_id, task_id, signature_id, sum(failures)::int AS failures, NULL AS words
 FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
 UNION ALL
-SELECT 'signature', 0, 0, 0, id, 0, phase, labels, category FROM signatures
-WHERE project_id = :p AND id IN (SELECT signature_id FROM found)
-UNION ALL
-SELECT 'simulator', id, 0, 0, 0, 0, NULL, ARRAY[name, version], NULL FROM simulators WHERE project_id = :p
-""")
+SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version] FROM simulators WHERE project_id = :p
+"""
+_ALL_TIME, _IN_WINDOW = "r.tier = 'month'", "r.tier = 'day' AND r.bucket_at >= :since"
+_WORDS_OF_ALL_TIME = text(
+    _WORDS.format(when=_ALL_TIME, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
+)
+_WORDS_SINCE = text(
+    _WORDS.format(
+        when=_IN_WINDOW,
+        sim=f"{_ROWS_OF_RUNS.format(what='sim', when=_IN_WINDOW)} UNION ALL"
+        f" {_ROWS_OF_RUNS.format(what='sim of all time', when=_ALL_TIME)}",
+    ),
+)
+_SIGNATURES = text("SELECT id, phase, labels, category FROM signatures WHERE project_id = :p AND id = ANY(:ids)")
+_CACHED_SIGNATURES: ContentCache[int, Signature] = ContentCache(20_000)
 # Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
 # Neither grows with the years that are stored.
 _GLANCE = text("""
@@ -98,24 +103,35 @@ def failure_words(
 ) -> FailureWords:
     parameters = {
         "p": project_id,
-        "tier": "month" if since is None else "day",
-        "since": since,
         "sources": [deployment.id for deployment in deployments],
         "policies": [deployment.policy_id for deployment in deployments],
         "tasks": [deployment.task_id for deployment in deployments],
     }
-    words = FailureWords({}, {}, [])
-    for row in connection.execute(_WORDS, parameters).all():
-        if row.what == "signature":
-            labels = tuple(sorted(set(row.labels or ())))
-            words.signatures[row.signature_id] = Signature(row.phase, labels, row.category)
-        elif row.what == "simulator":
-            name, version = row.labels
-            words.simulators[name, version] = row.source_id
+    if since is None:
+        rows = connection.execute(_WORDS_OF_ALL_TIME, parameters)
+    else:
+        rows = connection.execute(_WORDS_SINCE, parameters | {"since": since})
+    simulators: dict[tuple[str | None, str | None], int] = {}
+    counts: list[tuple[WordKey, int, int]] = []
+    for what, source_id, policy_id, task_id, signature_id, failures, words in rows.all():
+        if what == "simulator":
+            simulators[words[0], words[1]] = source_id
         else:
-            key = (row.what, row.source_id, row.policy_id, row.task_id)
-            words.counts.append((key, row.signature_id, row.failures))
-    return words
+            counts.append(((what, source_id, policy_id, task_id), signature_id, failures))
+    said = _signatures(connection, project_id, {signature_id for _, signature_id, _ in counts})
+    return FailureWords(said, simulators, counts)
+
+
+def _signatures(connection: Connection, project_id: int, ids: set[int]) -> dict[int, Signature]:
+    """Query only those that this process has not read before."""
+    known = _CACHED_SIGNATURES.get(connection, project_id, ids)
+    missing = sorted(ids - known.keys())
+    if missing:
+        rows = connection.execute(_SIGNATURES, {"p": project_id, "ids": missing})
+        read = {row.id: Signature(row.phase, tuple(sorted({*(row.labels or ())})), row.category) for row in rows}
+        _CACHED_SIGNATURES.put(connection, project_id, read)
+        known |= read
+    return known
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
