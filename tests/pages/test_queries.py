@@ -56,5 +56,10 @@ def test_the_fleet_takes_at_most_ten_queries(count_queries):
 def test_a_deployment_takes_at_most_ten_queries(count_queries):
     sent = count_queries("/deployments/berlin-line-3")
     assert 5 < len(sent) <= 10, sent
-    for since in ("2026-10-05T00:00:00Z", "2020-01-01T00:00:00Z"):
-        assert len(count_queries(f"/deployments/berlin-line-3?since={since}")) <= 10
+    # The second is so short that its trend goes by the hour.
+    for window in (
+        "since=2026-10-05T00:00:00Z",
+        "since=2026-10-05T00:00:00Z&until=2026-10-06T00:00:00Z",
+        "since=2020-01-01T00:00:00Z",
+    ):
+        assert len(count_queries(f"/deployments/berlin-line-3?{window}")) <= 10

@@ -69,10 +69,11 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Days:
-    """`sim` is None where nobody needs it."""
+    """`sim` is None where nobody needs it; `hours` of real are those of a trend that goes by the hour."""
 
     real: Sequence[BucketCount]
     sim: Sequence[BucketCount] | None = None
+    hours: Sequence[BucketCount] | None = None
 
 
 class _Loader:
@@ -242,16 +243,21 @@ class _Loader:
     def _load_days(self, sim: ComparisonSide, real: ComparisonSide) -> _Days | None:
         """Load the real days of all versions, because a release explains much.
 
-        Sim's days come with them where failed episodes are sampled by day.
+        Sim's days come with them where failed episodes are sampled by day, and the hours of a trend.
         """
         if Need.DAYS not in self._needs:
             return None
         if not real.filter.is_open:
             return _Days(self._read_filtered_buckets("day", real.window))
-        selections = [(self._subject.all_versions_scope, real.window)]
-        if Need.FAILED_EPISODES in self._needs and sim.n:
+        scope = self._subject.all_versions_scope
+        selections = [(scope, real.window)]
+        with_sim = Need.FAILED_EPISODES in self._needs and sim.n > 0
+        if with_sim:
             selections.append((sim.scope, sim.window))
-        return _Days(*store.each_day_counts(self._connection, self._project_id, selections))
+        by_hour = Need.TREND in self._needs and trend_tier(self._question) == "hour"
+        hours = (scope, trend_window(self._question)) if by_hour else None
+        counts = store.each_day_counts(self._connection, self._project_id, selections, hours)
+        return _Days(counts[0], counts[1] if with_sim else None, counts[-1] if by_hour else None)
 
     def _load_trend(self, days: _Days | None) -> Sequence[BucketCount] | None:
         if Need.TREND not in self._needs:
@@ -259,6 +265,8 @@ class _Loader:
         tier, window = trend_tier(self._question), trend_window(self._question)
         if tier == "day" and days is not None:
             return days.real
+        if days is not None and days.hours is not None:
+            return days.hours
         if not self._question.wanted.is_open:
             return self._read_filtered_buckets(tier, window)
         scope = self._subject.all_versions_scope

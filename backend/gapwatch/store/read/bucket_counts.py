@@ -96,12 +96,14 @@ def bucket_counts(
     ]
 
 
-_DAYS = {
-    "sim": """
-        SELECT {side} AS side, bucket_at, source_id, policy_id, task_id, NULL AS robot, NULL AS site, successes,
+_COUNTS = """
+        SELECT {{side}} AS side, bucket_at, source_id, policy_id, task_id, NULL AS robot, NULL AS site, successes,
                failures, aborted, abandoned
-        FROM rollup_counts WHERE project_id = %(project_id)s AND tier = 'day' AND {clauses}
-    """,
+        FROM rollup_counts WHERE project_id = %(project_id)s AND tier = '{tier}' AND {{clauses}}
+"""
+_HOURS = _COUNTS.format(tier="hour")
+_DAYS = {
+    "sim": _COUNTS.format(tier="day"),
     "real": """
         SELECT {side} AS side, day.bucket_at, day.source_id, day.policy_id, day.task_id, r.name AS robot,
                s.name AS site, day.successes,
@@ -114,21 +116,24 @@ _DAYS = {
 
 
 def each_day_counts(
-    connection: Connection, project_id: int, selections: Sequence[Selection]
+    connection: Connection, project_id: int, selections: Sequence[Selection], hours: Selection | None = None
 ) -> list[list[BucketCount]]:
-    """Return the days of each selection in order, real ones by robot and site."""
+    """Return the days of each selection in order, real ones by robot and site; last the hours, if asked for."""
+    wanted = [(_DAYS[scope.domain], "day", scope, window) for scope, window in selections]
+    if hours is not None:
+        wanted.append((_HOURS, "hour", *hours))
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
-    for side, (scope, window) in enumerate(selections):
+    for side, (statement, tier, scope, window) in enumerate(wanted):
         times, own = time_clauses(window, "bucket_at")
-        times = times.replace("%(since)s", "date_trunc('day', %(since)s::timestamptz, 'UTC')")
+        times = times.replace("%(since)s", f"date_trunc('{tier}', %(since)s::timestamptz, 'UTC')")
         clauses = numbered(scope.clauses() + times, str(side))
         parameters |= {f"{name}_{side}": value for name, value in (scope.parameters() | own).items()}
-        statements.append(_DAYS[scope.domain].format(side=side, clauses=clauses))
+        statements.append(statement.format(side=side, clauses=clauses))
     with named_cursor(connection, _DayRow) as cursor:
-        statement = sql.SQL(f"{' UNION ALL '.join(statements)} ORDER BY 1, 2")
-        rows = cursor.execute(statement, parameters).fetchall()
-    days: list[list[BucketCount]] = [[] for _ in selections]
+        union = sql.SQL(f"{' UNION ALL '.join(statements)} ORDER BY 1, 2")
+        rows = cursor.execute(union, parameters).fetchall()
+    days: list[list[BucketCount]] = [[] for _ in wanted]
     cells = {(robot, site): Cell(robot, site, None, {}) for robot, site in {(row.robot, row.site) for row in rows}}
     for row in rows:
         days[row.side].append(
