@@ -26,6 +26,7 @@ from gapwatch.store.tables.schema import (
 SEVERITIES = ("info", "warning", "critical")
 ALERT_STATES = ("pending", "firing", "acknowledged", "no_data", "resolved")
 INCIDENT_STATES = ("firing", "acknowledged", "resolved")
+SILENCE_KINDS = ("silence", "maintenance")
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
 
 
@@ -261,9 +262,13 @@ class DeliveryAttemptTable(Base):
 
 
 class SilenceTable(Base):
+    """When people are not told: once, or every week until the series ends. In maintenance robots rest too."""
+
     __tablename__ = "silences"
     __table_args__ = (
         CheckConstraint("ends_at > starts_at", name="ends_after_start"),
+        CheckConstraint("ends_at IS NOT NULL OR recurrence IS NOT NULL", name="ends_or_recurs"),
+        one_of("kind", *SILENCE_KINDS),
         Index(None, "project_id", "ends_at"),
     )
 
@@ -273,8 +278,11 @@ class SilenceTable(Base):
     owner: Mapped[Word]
     reason: Mapped[str]
     starts_at: Mapped[Time]
-    ends_at: Mapped[Time]
+    ends_at: Mapped[Time | None]
     created_at: Mapped[CreatedAt]
+    kind: Mapped[Word] = mapped_column(server_default=text("'silence'"))
+    # Days, hours and time zone of a series; `starts_at` and `ends_at` are those of the whole series.
+    recurrence: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
 
 
 class EventTable(Base):
@@ -359,3 +367,6 @@ class PresenceTable(Base):
     live_episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     longest_gap_s: Mapped[float] = mapped_column(server_default=text("0"))
     silent: Mapped[bool] = mapped_column(server_default=text("false"))
+    # From when the oldest record was that its sender still had in its spool, and when the sender said so.
+    spool_oldest_at: Mapped[Time | None]
+    spool_told_at: Mapped[Time | None]
