@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from gapwatch.access.sealing import Sealer
 from gapwatch.api.alerting import alert_routes
 from gapwatch.api.baselines import baseline_routes
+from gapwatch.api.calendars import calendar_routes
 from gapwatch.api.channels import channel_routes
 from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
@@ -27,6 +28,7 @@ from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
+from gapwatch.api.robots import robot_routes
 from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
@@ -101,6 +103,8 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(channel_routes(database, keyring, sealer, nudger))
     app.include_router(silence_routes(database, keyring))
     app.include_router(event_routes(database, keyring))
+    app.include_router(robot_routes(database, keyring, nudger))
+    app.include_router(calendar_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
     app.include_router(metrics_routes(database, keyring))
     app.router.routes += HealthRoutes(database, settings.data_dir).routes()

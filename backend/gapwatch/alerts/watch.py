@@ -14,7 +14,7 @@ from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.incidents import alert_moves
+from gapwatch.incidents import alert_moves, robot_actions
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
     alert_settings,
@@ -105,6 +105,7 @@ def _watch_deployment(
     )
     detectors.save(connection, project_id, deployment_id, states)
     _hear_robots(connection, labels, mine, episodes)
+    robot_actions.note_at_work(connection, project_id, deployment_id, episodes)
     if progress.silent and in_time:
         progress.silent = False
         alert_moves.note_data(connection, project_id, deployment_id, "data_again")

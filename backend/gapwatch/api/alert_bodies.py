@@ -10,8 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from gapwatch.access.keys import KeyHolder
 from gapwatch.channels.kinds import CHANNEL_KINDS
 from gapwatch.errors import Fault, Invalid
+from gapwatch.filters import parse_time
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.matchers import Match
+from gapwatch.watching.recurrence import Recurrence
 from gapwatch.watching.routing import Routing
 from gapwatch.watching.rules import Severity
 
@@ -65,11 +67,17 @@ class ChannelBody(Body):
 
 
 class SilenceBody(Body):
+    kind: Literal["silence", "maintenance"] = Field(
+        "silence", description="In maintenance nothing is told, and robots that are quiet are not silent."
+    )
     match: Match = Match()
     reason: Line
     starts_at: Moment | None = None
-    ends_at: Moment | None = Field(None, description="RFC 3339; or give `minutes`.")
+    ends_at: Moment | None = Field(
+        None, description="RFC 3339; or give `minutes`. Of a series it is its end, and may be left out."
+    )
     minutes: Annotated[int, Field(ge=1, le=366 * 24 * 60)] | None = None
+    recurrence: Recurrence | None = Field(None, description="Days and hours of every week.")
 
 
 class EventBody(Body):
@@ -113,6 +121,12 @@ CHANNEL = {
 SILENCE = {"match": {"deployment": ["berlin-line-3"]}, "reason": "gripper is being changed", "minutes": 120}
 EVENT = {"kind": "release", "title": "bin-pick 1.4.0 rolled out", "deployment": "berlin-line-3"}
 COMMENT = {"comment": "looking at the gripper"}
+MAINTENANCE = {
+    "kind": "maintenance",
+    "match": {"site": ["berlin"]},
+    "reason": "belts are cleaned",
+    "recurrence": {"days": ["sun"], "from": "22:00", "to": "02:00", "time_zone": "Europe/Berlin"},
+}
 SILENCE_ALERT = {"reason": "known, fixed tomorrow", "minutes": 720}
 
 
@@ -135,6 +149,14 @@ def refuse(error: ValidationError, where: str) -> Invalid:
         for fault in error.errors(include_input=False, include_url=False)
     ]
     return Invalid(f"`{where}` is not valid; `errors` says why.", errors=faults)
+
+
+def moment(value: str, field: str, now: datetime) -> datetime:
+    """A time of the body: RFC 3339 with an offset."""
+    try:
+        return parse_time(value, now)
+    except (ValueError, OverflowError) as error:
+        raise fault(f"/body/{field}", "bad-time", "Write a time as 2026-11-02T09:14:03Z.") from error
 
 
 def fault(pointer: str, code: str, message: str) -> Invalid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query
 from fastapi.responses import JSONResponse, Response
@@ -11,18 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault
+from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault, moment
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
-from gapwatch.filters import parse_time
 from gapwatch.keyring import Keyring
 from gapwatch.store.alerting import alert_settings, events
 from gapwatch.store.core.database import Database
 from gapwatch.store.read import directory
+from gapwatch.watching.recurrence import next_times
 
 LARGEST_PAGE = 200
 LONGEST = timedelta(days=732)
+SHOWN_TIMES = 5
+SILENCES = {"once": {"value": bodies.SILENCE}, "every week": {"value": bodies.MAINTENANCE}}
 
 
 class EventQuery(BaseModel):
@@ -48,26 +50,25 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
         """Those that hold or will hold."""
         with database.transaction() as connection:
             silences = alert_settings.silences(connection, holder.project_id, all_of_them=query.all)
-        return JSONResponse({"silences": as_json(silences)})
+        return JSONResponse({"silences": as_json([_shown(silence) for silence in silences])})
 
     @router.post("/silences", status_code=201, summary="Silence alerts", responses=problems(*WRITE))
     def add_silence(
-        wanted: Annotated[bodies.SilenceBody, Body(openapi_examples=example(bodies.SILENCE))],
+        wanted: Annotated[
+            bodies.SilenceBody,
+            Body(openapi_examples=SILENCES),
+        ],
         holder: KeyHolder = admin,
     ) -> Any:
-        """Alerts that fit are recorded and people are not told. It has an owner, a reason and an end."""
+        """Alerts that fit are recorded and people are not told. It has an owner, a reason and an end.
+
+        With `recurrence` it comes again every week until `ends_at`. `next` has its next five times.
+        """
         now = datetime.now(UTC)
-        starts_at = now if wanted.starts_at is None else _moment(wanted.starts_at, "starts_at", now)
-        if (wanted.ends_at is None) == (wanted.minutes is None):
-            raise fault("/body/ends_at", "end-needed", "Give either `ends_at` or `minutes`.")
-        if wanted.minutes is not None:
-            ends_at = starts_at + timedelta(minutes=wanted.minutes)
-        else:
-            ends_at = _moment(cast(str, wanted.ends_at), "ends_at", now)
-        if not starts_at < ends_at or ends_at < now or ends_at > now + LONGEST:
-            raise fault(
-                "/body/ends_at", "bad-end", "A silence ends after it starts, in the future, within two years."
-            )
+        starts_at, ends_at = _bounds(wanted, now)
+        if wanted.kind == "maintenance" and (wanted.match.rule or wanted.match.severity):
+            message = "Maintenance is of deployments; leave out `rule` and `severity`."
+            raise fault("/body/match", "not-a-deployment", message)
         with database.transaction() as connection:
             silence_id = alert_settings.add_silence(
                 connection,
@@ -77,8 +78,19 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
                 reason=wanted.reason,
                 starts_at=starts_at,
                 ends_at=ends_at,
+                kind=wanted.kind,
+                recurrence=wanted.recurrence,
             )
-        return JSONResponse(as_json({"id": silence_id, "starts_at": starts_at, "ends_at": ends_at}), 201)
+        answer: dict[str, Any] = {
+            "id": silence_id,
+            "kind": wanted.kind,
+            "starts_at": starts_at,
+            "ends_at": ends_at,
+        }
+        if wanted.recurrence is not None:
+            windows = next_times(now, starts_at, ends_at, wanted.recurrence, SHOWN_TIMES)
+            answer["next"] = [window._asdict() for window in windows]
+        return JSONResponse(as_json(answer), 201)
 
     @router.delete(
         "/silences/{silence_id}", status_code=204, summary="End a silence", responses=problems(*READ, 404)
@@ -123,7 +135,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     ) -> Any:
         """A release, a calibration, a mitigation: what may explain a change. A release pipeline sends it."""
         now = datetime.now(UTC)
-        at = now if wanted.at is None else _moment(wanted.at, "at", now)
+        at = now if wanted.at is None else moment(wanted.at, "at", now)
         details: dict[str, Any] = dict(wanted.details)
         if wanted.site is not None:
             details["site"] = wanted.site
@@ -151,9 +163,24 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     return router
 
 
-def _moment(value: str, field: str, now: datetime) -> datetime:
-    """RFC 3339 with an offset."""
-    try:
-        return parse_time(value, now)
-    except (ValueError, OverflowError) as error:
-        raise fault(f"/body/{field}", "bad-time", "Write a time as 2026-11-02T09:14:03Z.") from error
+def _bounds(wanted: bodies.SilenceBody, now: datetime) -> tuple[datetime, datetime | None]:
+    """Beginning and end of a silence; a series may have no end."""
+    starts_at = now if wanted.starts_at is None else moment(wanted.starts_at, "starts_at", now)
+    if wanted.recurrence is None and (wanted.ends_at is None) == (wanted.minutes is None):
+        raise fault("/body/ends_at", "end-needed", "Give either `ends_at` or `minutes`.")
+    if wanted.recurrence is not None and wanted.minutes is not None:
+        raise fault("/body/minutes", "end-needed", "A series has hours; give its end as `ends_at`, or none.")
+    if wanted.minutes is not None:
+        ends_at = starts_at + timedelta(minutes=wanted.minutes)
+    elif wanted.ends_at is not None:
+        ends_at = moment(wanted.ends_at, "ends_at", now)
+    else:
+        return starts_at, None
+    if not starts_at < ends_at or ends_at < now or ends_at > now + LONGEST:
+        raise fault("/body/ends_at", "bad-end", "A silence ends after it starts, in the future, within two years.")
+    return starts_at, ends_at
+
+
+def _shown(silence: dict[str, Any]) -> dict[str, Any]:
+    """Without what does not hold for it: a silence that holds once has no hours."""
+    return {name: value for name, value in silence.items() if name != "recurrence" or value is not None}

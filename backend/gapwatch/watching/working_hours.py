@@ -86,13 +86,15 @@ class Shift(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = DAYS
+    days: Annotated[tuple[Day, ...], Field(max_length=7)] = DAYS
     start: ClockText = Field(alias="from")
     end: ClockText = Field(alias="to")
 
     @field_validator("days")
     @classmethod
     def _each_once(cls, days: tuple[Day, ...]) -> tuple[Day, ...]:
+        if not days:
+            raise ValueError("name at least one day, or leave `days` out for all of them")
         return tuple(day for day in DAYS if day in days)
 
     @model_validator(mode="after")
@@ -120,8 +122,15 @@ class WorkCalendar(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     time_zone: ZoneName = Field("UTC", examples=["Europe/Berlin"])
-    shifts: Annotated[tuple[Shift, ...], Field(min_length=1, max_length=MOST_SHIFTS)]
+    shifts: Annotated[tuple[Shift, ...], Field(max_length=MOST_SHIFTS)]
     holidays: Annotated[tuple[Holiday, ...], Field(max_length=MOST_HOLIDAYS)] = ()
+
+    @field_validator("shifts")
+    @classmethod
+    def _some(cls, shifts: tuple[Shift, ...]) -> tuple[Shift, ...]:
+        if not shifts:
+            raise ValueError("give at least one shift; around the clock is one of 00:00 to 24:00")
+        return shifts
 
     @field_validator("holidays")
     @classmethod
