@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from gapwatch.alerts.deployment_labels import labels_of
 from gapwatch.channels.message import Attempt
-from gapwatch.store.alerting import alert_settings, incidents, outbox
+from gapwatch.store.alerting import alert_settings, incidents, outbox, silence_windows
 from gapwatch.store.alerting.outbox import ClaimedDelivery
+from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Connection
 from gapwatch.watching import delivery_policy
 from gapwatch.watching.delivery_policy import DeliveryVerdict
+
+MAINTENANCE_LOOK = timedelta(minutes=1)
 
 
 def claim(connection: Connection) -> ClaimedDelivery | None:
@@ -31,8 +35,23 @@ def claim(connection: Connection) -> ClaimedDelivery | None:
         else:
             is_needless = _is_needless(connection, delivery)
         if not is_needless:
+            if delivery.action == "trigger" and _waits_for_maintenance(connection, delivery):
+                continue
             return delivery
         outbox.supersede(connection, delivery.project_id, [delivery.id])
+
+
+def _waits_for_maintenance(connection: Connection, delivery: ClaimedDelivery) -> bool:
+    """Hold a trigger back while its deployment is in maintenance, a minute at a time: that may be ended early."""
+    if delivery.incident_id is None:
+        return False
+    deployment_id = incidents.deployment_of(connection, delivery.project_id, delivery.incident_id)
+    words = labels_of(connection, delivery.project_id, deployment_id).words
+    ends_at = silence_windows.maintenance_until(connection, delivery.project_id, words)
+    if ends_at is None:
+        return False
+    outbox.postpone(connection, delivery, min(MAINTENANCE_LOOK, ends_at - now(connection)))
+    return True
 
 
 def _is_needless(connection: Connection, delivery: ClaimedDelivery) -> bool:

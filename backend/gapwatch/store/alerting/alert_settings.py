@@ -12,9 +12,11 @@ from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting import incidents, mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
+from gapwatch.store.alerting.silence_windows import holding_silences
 from gapwatch.store.core.audit import audit
 from gapwatch.watching.kinds import RULE_KINDS, read_params, rules_in_force
 from gapwatch.watching.matchers import Match
+from gapwatch.watching.recurrence import Recurrence
 from gapwatch.watching.routing import ChannelTarget, Routing
 from gapwatch.watching.rules import Rule
 
@@ -213,10 +215,12 @@ def disable_channel(connection: Connection, project_id: int, channel_id: int, ac
 
 
 def silences(connection: Connection, project_id: int, *, all_of_them: bool = False) -> list[dict[str, Any]]:
+    """Return silences and maintenance windows that hold or will hold; or all."""
     rows = connection.execute(
         text("""
-        SELECT id, match, owner, reason, starts_at, ends_at, created_at FROM silences
-        WHERE project_id = :p AND (:all OR ends_at > now()) ORDER BY ends_at DESC, id LIMIT 1000
+        SELECT id, kind, match, owner, reason, starts_at, ends_at, recurrence, created_at FROM silences
+        WHERE project_id = :p AND (:all OR ends_at IS NULL OR ends_at > now())
+        ORDER BY ends_at DESC, id LIMIT 1000
         """),
         {"p": project_id, "all": all_of_them},
     ).mappings()
@@ -231,13 +235,19 @@ def add_silence(
     owner: str,
     reason: str,
     starts_at: datetime,
-    ends_at: datetime,
+    ends_at: datetime | None,
+    kind: str = "silence",
+    recurrence: Recurrence | None = None,
 ) -> int:
-    """Silence matching alerts: they are recorded, and nobody is notified until it ends."""
+    """Silence matching alerts: they are recorded, and nobody is notified until it ends.
+
+    With `recurrence` it comes again every week, and the times are those of the whole series.
+    """
     silence_id = connection.execute(
         text("""
-        INSERT INTO silences (project_id, match, owner, reason, starts_at, ends_at)
-        VALUES (:p, CAST(:match AS jsonb), :owner, :reason, :starts, :ends) RETURNING id
+        INSERT INTO silences (project_id, match, owner, reason, starts_at, ends_at, kind, recurrence)
+        VALUES (:p, CAST(:match AS jsonb), :owner, :reason, :starts, :ends, :kind, CAST(:recurrence AS jsonb))
+        RETURNING id
         """),
         {
             "p": project_id,
@@ -246,14 +256,16 @@ def add_silence(
             "reason": reason,
             "starts": starts_at,
             "ends": ends_at,
+            "kind": kind,
+            "recurrence": None if recurrence is None else recurrence.model_dump_json(by_alias=True),
         },
     ).scalar_one()
-    audit(connection, project_id, owner, "silence.create", f"silence/{silence_id}", reason=reason)
+    audit(connection, project_id, owner, f"{kind}.create", f"silence/{silence_id}", reason=reason)
     return int(silence_id)
 
 
 def end_silence(connection: Connection, project_id: int, silence_id: int, actor: str) -> bool:
-    """End a silence now, unless it is over already; return whether it exists."""
+    """End a silence or a whole series now, unless it is over already; return whether it exists."""
     done = connection.execute(
         text("""
         UPDATE silences SET ends_at = least(ends_at, greatest(now(), starts_at + interval '1 microsecond'))
@@ -268,18 +280,11 @@ def end_silence(connection: Connection, project_id: int, silence_id: int, actor:
 
 
 def silencing(connection: Connection, project_id: int, words: Mapping[str, str | None]) -> bool:
-    """Return whether an active silence covers these words."""
-    rows = connection.execute(
-        text("SELECT match FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()"),
-        {"p": project_id},
-    )
-    return any(Match.model_validate(row.match).fits(words) for row in rows)
+    """Return whether a silence or maintenance window that holds now covers these words."""
+    return any(silence.match.fits(words) for silence in holding_silences(connection, project_id))
 
 
 def silence_ends(connection: Connection, project_id: int) -> datetime | None:
-    """Return when the first of the active silences ends."""
-    statement = text("""
-    SELECT min(ends_at) FROM silences WHERE project_id = :p AND starts_at <= now() AND ends_at > now()
-    """)
-    ends_at: datetime | None = connection.execute(statement, {"p": project_id}).scalar()
-    return ends_at
+    """Return when the first of what holds now ends."""
+    ends = [silence.ends_at for silence in holding_silences(connection, project_id)]
+    return min(ends, default=None)

@@ -104,6 +104,11 @@ def incident_content(connection: Connection, project_id: int, incident_id: int) 
     return dict(connection.execute(statement, {"p": project_id, "id": incident_id}).scalar_one())
 
 
+def deployment_of(connection: Connection, project_id: int, incident_id: int) -> int:
+    statement = text("SELECT deployment_id FROM incidents WHERE project_id = :p AND id = :id")
+    return int(connection.execute(statement, {"p": project_id, "id": incident_id}).scalar_one())
+
+
 class IncidentState(NamedTuple):
     state: str
     is_acknowledged: bool

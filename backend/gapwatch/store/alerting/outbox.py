@@ -161,8 +161,13 @@ def _key(delivery: ClaimedDelivery) -> dict[str, Any]:
 
 
 def postpone(connection: Connection, delivery: ClaimedDelivery, by: timedelta) -> None:
+    """Let a delivery wait; it is given up so much later too."""
     connection.execute(
-        text("UPDATE deliveries SET due_at = now() + CAST(:by AS interval) WHERE project_id = :p AND id = :id"),
+        text("""
+        UPDATE deliveries SET due_at = now() + CAST(:by AS interval),
+            give_up_at = give_up_at + CAST(:by AS interval)
+        WHERE project_id = :p AND id = :id
+        """),
         {"p": delivery.project_id, "id": delivery.id, "by": by},
     )
 
