@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from gapwatch_client.spool_segments import SEGMENT, SIM, UNFINISHED, SegmentFile, list_segments, unseal
@@ -22,6 +24,9 @@ LONGEST_LINE = 1024 * 1024 + 16
 # milliseconds, and a control loop must not wait that long.
 _LINES_AT_A_TIME = 200
 _ABANDONED_S = 60.0
+# Parsing a record of a mebibyte would hold the GIL for long; its start stands among the first fields.
+_STARTED_AT = re.compile(rb'"started_at": ?"([^"]{10,40})"')
+_LOOK_FOR_START = 4096
 
 
 @dataclass
@@ -133,6 +138,23 @@ class Backlog:
         waiting = [s for s in list_segments(self.directory) if s.sent() < s.size]
         created_us = min((int(s.path.name.partition("-")[0]) for s in waiting), default=None)
         return None if created_us is None else max(0.0, time.time() - created_us / 1e6)
+
+    def age_s(self, batch: Batch) -> float | None:
+        """Age of the oldest record of a batch, as little as it can be known to be at most.
+
+        It was written after its segment was created, and after what it tells of had begun; a segment may be as old
+        as its process, and history that is pushed tells of long ago.
+        """
+        if not batch.payloads or not batch.reached:
+            return None
+        first = next(iter(batch.reached))
+        written_at = int(first.path.name.partition("-")[0]) / 1e6
+        match = _STARTED_AT.search(batch.payloads[0], 0, _LOOK_FOR_START)
+        if match:
+            with contextlib.suppress(ValueError, OverflowError):
+                started = datetime.fromisoformat(match[1].decode().replace("Z", "+00:00"))
+                written_at = max(written_at, started.timestamp()) if started.tzinfo else written_at
+        return max(0.0, time.time() - written_at)
 
     def drop_oldest(self, most_bytes: int) -> Counter[str]:
         """Shrink the directory to a size, sim before real, oldest first. Return how many episodes were dropped."""

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +23,7 @@ from gapwatch_client.fields import KNOWN, record_of
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.refused import RefusedRecords
+from gapwatch_client.robot_status import StatusBoard
 from gapwatch_client.sender import Sender, SpoolKeeper
 from gapwatch_client.spool import SEGMENT_BYTES, Spool
 from gapwatch_client.state import State
@@ -67,6 +69,7 @@ class Gapwatch:
         self._lock = SendingLock(self.spool_dir)
         self._refused = RefusedRecords(self.spool_dir)
         self._state = State(self.spool_dir)
+        self._statuses = StatusBoard(self.spool_dir, self._complain)
         self._keeper = SpoolKeeper(
             self._spool, self._backlog, self._overflow, self._lock, self._state, max_spool_bytes
         )
@@ -116,6 +119,27 @@ class Gapwatch:
         except Exception as error:
             self._complain("send", f"{type(error).__name__}: {error}")
 
+    def parked(
+        self,
+        robot: str | None = None,
+        *,
+        until: datetime | timedelta | str | None = None,
+        reason: str | None = None,
+        deployment: str | None = None,
+    ) -> None:
+        """Say that the robot rests, so that nobody misses it: until a time, or until its next episode.
+
+        Told when the network allows, the newest word of each robot only. Without a name it is the constructor's
+        robot, or else every robot of the deployment that episodes do not name.
+        """
+        self._say("parked", robot, deployment, until, reason)
+
+    def working(
+        self, robot: str | None = None, *, reason: str | None = None, deployment: str | None = None
+    ) -> None:
+        """Say that the robot works, and is missed when nothing comes from it."""
+        self._say("working", robot, deployment, None, reason)
+
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything in the spool is answered, whoever wrote it. Return False on timeout."""
         deadline = time.monotonic() + timeout_s
@@ -123,7 +147,7 @@ class Gapwatch:
             self._start()
         self._sender.send_now()
         while True:
-            if not len(self._overflow) and not self._backlog.pending_bytes():
+            if self._is_all_sent():
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -145,7 +169,7 @@ class Gapwatch:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._keeper.run_once()
         self._spool.close()
-        everything_sent = not len(self._overflow) and not self._backlog.pending_bytes()
+        everything_sent = self._is_all_sent()
         if not any(thread.is_alive() for thread in self._threads):
             self._backlog.gather()  # removes segments that are sent completely
             self._lock.release()
@@ -159,6 +183,7 @@ class Gapwatch:
             "spool": str(self.spool_dir),
             "pending": {"real": pending["real"], "sim": pending["sim"], "in_memory": len(self._overflow)},
             "pending_bytes": self._backlog.pending_bytes(),
+            **({"pending_statuses": len(self._statuses)} if len(self._statuses) else {}),
             **({} if oldest_s is None else {"oldest_pending_s": round(oldest_s, 1)}),
             **self._state.read(),
             **({"complaints": dict(self._complaints)} if self._complaints else {}),
@@ -172,6 +197,21 @@ class Gapwatch:
     ) -> None:
         self.close()
 
+    def _say(self, status: str, robot: Any, deployment: Any, until: Any, reason: Any) -> None:
+        try:
+            if robot is None and deployment is None:
+                robot, deployment = self._defaults.get("robot"), self._defaults.get("deployment")
+            self._statuses.say(status, robot, deployment, until, reason)
+            if self._running_in != os.getpid():
+                self._start()
+            self._sender.wake.set()
+            self._sender.hurry.set()
+        except Exception as error:
+            self._complain("status", f"{type(error).__name__}: {error}")
+
+    def _is_all_sent(self) -> bool:
+        return not len(self._overflow) and not self._backlog.pending_bytes() and not len(self._statuses)
+
     def _start(self) -> None:
         with self._starting:
             if self._closed or self._running_in == os.getpid():
@@ -183,6 +223,7 @@ class Gapwatch:
                 self._lock,
                 self._refused,
                 self._state,
+                self._statuses,
                 self._transport,
                 self._linger_s,
             )
@@ -201,6 +242,7 @@ class Gapwatch:
         self._overflow.forget_after_fork()
         self._lock.release()
         self._state.forget_after_fork()
+        self._statuses.forget_after_fork()
         self._transport.close()
 
     def _complain(self, subject: str, text: str) -> None:

@@ -8,14 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from http import HTTPStatus
 
 from gapwatch_client.backlog import BATCH_RECORDS, Backlog, Batch, SendingLock
 from gapwatch_client.delivery import Delivery, Postponed, deliver
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.refused import RefusedRecords
+from gapwatch_client.robot_status import StatusBoard
 from gapwatch_client.spool import Spool
 from gapwatch_client.state import State
-from gapwatch_client.transport import Transport, pack
+from gapwatch_client.transport import Transport, Unreachable, pack
 
 log = logging.getLogger("gapwatch_client")
 
@@ -26,6 +28,9 @@ SHORTEST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
 # The longest wait a server may ask for; a wrong date must not silence a robot for a year.
 LONGEST_ASKED_S = 3600.0
+_NO_KEY = HTTPStatus.UNAUTHORIZED
+# A wrong key may be mended, and a limit passes.
+MAY_PASS = {_NO_KEY, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 # A pause in which a control loop's thread gets the interpreter.
 _BREATH_S = 0.0002
 
@@ -69,9 +74,11 @@ class Sender:
         lock: SendingLock,
         refused: RefusedRecords,
         state: State,
+        statuses: StatusBoard,
         transport: Transport,
         linger_s: float,
     ) -> None:
+        self._statuses = statuses
         self._backlog = backlog
         self._overflow = overflow
         self._lock = lock
@@ -84,6 +91,10 @@ class Sender:
         self._not_before = 0.0
         self._asked = False
         self._prepared: tuple[Batch, bytes] | None = None
+        # When nothing was left to send: whatever waits is younger.
+        self._empty_at = 0.0
+        # A robot that said something is unknown to the service: its episodes have to go first.
+        self._episodes_first = False
         self.wake = threading.Event()
         self.hurry = threading.Event()
 
@@ -111,6 +122,8 @@ class Sender:
             self.hurry.clear()
             self._fresh = 0
             try:
+                # Also what other processes said: one of them holds the lock for all.
+                self._statuses.is_fresh = True
                 while time.monotonic() >= self._not_before and self.send_batch():
                     pass
             except Exception:
@@ -122,16 +135,25 @@ class Sender:
 
     def send_batch(self) -> bool:
         """Send one batch. Return True if there may be more to send now."""
-        if not self._lock.try_acquire():
+        has_lock = self._lock.try_acquire()
+        if self._statuses.is_fresh and not self._episodes_first and not self._send_statuses():
+            return False
+        if not has_lock:
             return self._send_overflow()
         batch, packed = self._prepared or (self._gather(None), None)
         self._prepared = None
         if not batch.payloads and not batch.reached:
             self._backlog.release()
+            self._empty_at = time.time()
+            if self._episodes_first:
+                self._episodes_first = False
+                if not self._send_statuses():
+                    return False
             return self._send_overflow()
         is_answered = not batch.payloads
         try:
             if batch.payloads:
+                self._transport.spool_age_s = self._age_of(batch)
                 delivery = self._deliver(batch.payloads, packed, lambda: self._prepare(batch))
                 is_answered = delivery is not None
         finally:
@@ -145,6 +167,32 @@ class Sender:
         if batch.damaged:
             self._state.count(damaged=batch.damaged)
             log.warning("%d damaged lines of the spool were passed over", batch.damaged)
+        return True
+
+    def _age_of(self, batch: Batch) -> float | None:
+        age_s = self._backlog.age_s(batch)
+        return None if age_s is None else min(age_s, max(0.0, time.time() - self._empty_at))
+
+    def _send_statuses(self) -> bool:
+        """Tell what robots said of themselves. Return False if the service is away; it is told later then."""
+        for statement in self._statuses.waiting(of_all_processes=self._lock.is_held):
+            try:
+                answer = self._transport.put_status(statement.body())
+            except Unreachable as error:
+                self._back_off(Postponed(f"no answer ({error})"))
+                return False
+            refused = HTTPStatus.BAD_REQUEST <= answer.status < HTTPStatus.INTERNAL_SERVER_ERROR
+            if answer.status == HTTPStatus.OK and "applied" in answer.body:
+                self._statuses.settle(statement)
+            elif answer.status == HTTPStatus.NOT_FOUND and self._backlog.pending_bytes():
+                self._episodes_first = True
+            elif refused and answer.status not in MAY_PASS and answer.is_from_gapwatch:
+                self._statuses.settle(statement)
+                self._statuses.complain("status", f"the service refused it: {answer.explanation}")
+            else:
+                is_wrong_key = answer.status == _NO_KEY
+                self._back_off(Postponed(answer.explanation, answer.retry_after_s, needs_attention=is_wrong_key))
+                return False
         return True
 
     def _gather(self, after: Batch | None) -> Batch:
@@ -161,6 +209,7 @@ class Sender:
     def _send_overflow(self) -> bool:
         """Send episodes from memory while the disk is full."""
         payloads = self._overflow.oldest(BATCH_RECORDS)
+        self._transport.spool_age_s = None
         if not payloads or self._deliver(payloads) is None:
             return False
         self._overflow.forget(payloads)

@@ -1,4 +1,4 @@
-"""`gapwatch-client`: push, status, retry and import, for shells and for robots without Python."""
+"""`gapwatch-client`: push, status, retry, parked, working and import, for shells and for robots without Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,15 @@ def _parser() -> argparse.ArgumentParser:
     push.set_defaults(run=_push)
     retry = commands.add_parser("retry", help="send refused episodes again, after the cause is fixed")
     retry.set_defaults(run=_retry)
-    for command in (push, retry):
+    parked = commands.add_parser("parked", help="say that a robot rests, so that nobody misses it")
+    parked.add_argument("--until", metavar="TIME", help="RFC 3339; else until its next episode")
+    working = commands.add_parser("working", help="say that a robot works again")
+    for command, name in ((parked, "parked"), (working, "working")):
+        command.add_argument("--robot", metavar="NAME")
+        command.add_argument("--deployment", metavar="NAME", help="one whose episodes name no robot")
+        command.add_argument("--reason", metavar="WORDS")
+        command.set_defaults(run=_say_status, status=name)
+    for command in (push, retry, parked, working):
         _add_service(command)
         command.add_argument(
             "--timeout", type=float, default=60.0, metavar="S", help="how long to wait for answers"
@@ -98,6 +106,25 @@ def _retry(options: argparse.Namespace) -> int:
             gw.send(record)
             spooled += 1
         return _wait(gw, options.timeout, refused_before, spooled)
+
+
+def _say_status(options: argparse.Namespace) -> int:
+    if (options.robot is None) == (options.deployment is None):
+        raise ValueError("say which robot: --robot NAME, or --deployment NAME where episodes name none")
+    with Gapwatch(options.url, options.key, options.spool, linger_s=0) as gw:
+        if options.status == "parked":
+            gw.parked(options.robot, until=options.until, reason=options.reason, deployment=options.deployment)
+        else:
+            gw.working(options.robot, reason=options.reason, deployment=options.deployment)
+        everything_sent = gw.flush(options.timeout)
+        status = gw.status()
+    if status.get("complaints", {}).get("status"):
+        return DATA_ERROR
+    if not everything_sent:
+        _say(f"kept and told later: {status.get('last_error', 'still at it')}")
+        return TRY_LATER
+    _say(f"{options.robot or options.deployment} is {options.status}")
+    return 0
 
 
 def _wait(gw: Gapwatch, timeout_s: float, refused_before: int, spooled: int) -> int:

@@ -18,6 +18,7 @@ from gapwatch_client.proxies import connect
 from gapwatch_client.version import VERSION
 
 PATH = "/api/v1/episodes/batch"
+STATUS_PATH = "/api/v1/robots/status"
 # A server stores a batch and answers within a fraction of this; a network that drops packets never does.
 ANSWER_WITHIN_S = 30.0
 _LARGEST_ANSWER = 32 * 1024 * 1024
@@ -36,7 +37,8 @@ class Answer:
     @property
     def is_from_gapwatch(self) -> bool:
         """Whether it is not from a proxy or captive portal, which must not decide what happens to records."""
-        return "sent" in self.body or str(self.body.get("type", "")).startswith("/problems/")
+        is_answer = "sent" in self.body or "applied" in self.body
+        return is_answer or str(self.body.get("type", "")).startswith("/problems/")
 
     @property
     def explanation(self) -> str:
@@ -59,38 +61,63 @@ class Transport:
             raise ValueError("The key is empty or damaged; `gapwatch key create --scope ingest` makes one.")
         self._scheme = parts.scheme
         self._host, self._port = parts.hostname, parts.port
-        self._path = parts.path.rstrip("/") + PATH
+        self._root = parts.path.rstrip("/")
         self._timeout_s = timeout_s
         self._connection: HTTPConnection | None = None
         self._before_path = ""
         self._for_proxy: dict[str, str] = {}
         self._headers = {
             "Authorization": f"Bearer {key}",
-            "Content-Type": "application/x-ndjson",
-            "Content-Encoding": "gzip",
             "User-Agent": f"gapwatch-client/{VERSION}",
         }
+        # How old the oldest record is that waits to be sent; told with every batch once it is known.
+        self.spool_age_s: float | None = None
 
     def post(self, body: bytes, meanwhile: Callable[[], None] | None = None) -> Answer:
         """Send a packed batch; return the answer or raise Unreachable. `meanwhile` runs as the server works."""
+        headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+        if self.spool_age_s is not None:
+            headers["Gapwatch-Spool-Age-S"] = f"{self.spool_age_s:.1f}"
+        return self._send("POST", PATH, body, headers, meanwhile)
+
+    def put_status(self, status: dict[str, Any]) -> Answer:
+        """Say whether a robot works; return the answer or raise Unreachable."""
+        headers = {"Content-Type": "application/json"}
+        return self._send("PUT", STATUS_PATH, json.dumps(status).encode(), headers, None)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        meanwhile: Callable[[], None] | None,
+    ) -> Answer:
         # The server may have closed a kept connection meanwhile. That does not mean it is unreachable.
         for is_last in (self._connection is None, True):
             try:
-                return self._exchange(body, meanwhile)
+                return self._exchange(method, path, body, headers, meanwhile)
             except (OSError, HTTPException) as error:
                 self.close()
                 if is_last or isinstance(error, socket.timeout):
                     raise Unreachable(f"{type(error).__name__}: {error}") from error
         raise AssertionError("the last attempt answers or raises")
 
-    def _exchange(self, body: bytes, meanwhile: Callable[[], None] | None) -> Answer:
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        meanwhile: Callable[[], None] | None,
+    ) -> Answer:
         if self._connection is None:
             self._connection, self._before_path, self._for_proxy = connect(
                 self._scheme, self._host, self._port, self._timeout_s
             )
         sent_at = datetime.now(timezone.utc).isoformat()
-        headers = self._headers | self._for_proxy | {"Gapwatch-Sent-At": sent_at}
-        self._connection.request("POST", self._before_path + self._path, body, headers)
+        headers = self._headers | self._for_proxy | headers | {"Gapwatch-Sent-At": sent_at}
+        self._connection.request(method, self._before_path + self._root + path, body, headers)
         if meanwhile is not None:
             meanwhile()
         response = self._connection.getresponse()

@@ -139,6 +139,9 @@ class ScriptedServer:
 
     script: list[tuple[int, dict, dict]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    # The same for what robots say of themselves: what came, and (status, body) of the next answers.
+    statuses: list[dict] = field(default_factory=list)
+    status_script: list[tuple[int, dict]] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
 
     def __enter__(self) -> ScriptedServer:
@@ -158,6 +161,16 @@ class ScriptedServer:
                 self.send_response(status)
                 for name, value in {"Content-Length": str(len(content)), **headers}.items():
                     self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def do_PUT(self) -> None:
+                said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                owner.statuses.append(said)
+                status, answer = owner.status_script.pop(0) if owner.status_script else (200, {"applied": True})
+                content = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
 
