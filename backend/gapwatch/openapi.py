@@ -55,6 +55,12 @@ _SENT_AT = {
     "description": "When the sender sent this, by its own clock. A minute or more off, and times are corrected.",
     "schema": {"type": "string", "format": "date-time"},
 }
+_SPOOL_AGE = {
+    "name": "Gapwatch-Spool-Age-S",
+    "in": "header",
+    "description": "Age in seconds of the oldest record that the sender still has: it is behind, not silent.",
+    "schema": {"type": "string"},
+}
 _PREFER = {
     "name": "Prefer",
     "in": "header",
@@ -92,7 +98,7 @@ def _describe_ingest(paths: dict[str, Any]) -> None:
         "summary": "Send one episode",
         "description": "Stored durably before the answer. The same id again answers `duplicate`, "
         "the same id with other content 409.",
-        "parameters": [_SENT_AT],
+        "parameters": [_SENT_AT, _SPOOL_AGE],
         "requestBody": _body({"application/json": (_RECORD, examples.REAL)}),
         "responses": {
             "201": _json("Stored.", _STATUS, {"id": examples.REAL["id"], "status": "accepted"}),
@@ -109,7 +115,7 @@ def _describe_ingest(paths: dict[str, Any]) -> None:
             "summary": "Send many episodes",
             "description": "A JSON array, or one record a line (NDJSON); identity, gzip or zstd; at most 10,000 "
             "records and 20 MiB unpacked. Each refused record is named by its index; the others are stored.",
-            "parameters": [_SENT_AT, _PREFER],
+            "parameters": [_SENT_AT, _SPOOL_AGE, _PREFER],
             "requestBody": _body(
                 {
                     "application/json": ({"type": "array", "items": _RECORD, "minItems": 1}, batch),

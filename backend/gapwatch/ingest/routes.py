@@ -26,6 +26,7 @@ from gapwatch.ingest.commits import GroupCommit
 from gapwatch.ingest.disk_space import DiskSpaceGuard
 from gapwatch.ingest.rate_limits import BatchSlots, RateLimits
 from gapwatch.ingest.reading import MOST_KEPT, ParsedBatch, Reader
+from gapwatch.ingest.spool_age import SPOOL_AGE, SpoolAges
 from gapwatch.keyring import Keyring
 from gapwatch.store.write.accept import (
     Acceptor,
@@ -66,6 +67,7 @@ class IngestRoutes:
         self._batch_slots = BatchSlots()
         self._disk_space = disk_space
         self._nudge = nudge
+        self._spool_ages = SpoolAges(acceptor)
 
     def routes(self) -> list[Route]:
         return [
@@ -90,6 +92,9 @@ class IngestRoutes:
         except RecordRefused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
         status = await self._group.store(episode)
+        spool_age = call.first(SPOOL_AGE)
+        if spool_age is not None:
+            await self._spool_ages.note(holder.key_id, spool_age, [episode])
         if status in FAULT_OF_STATUS:
             code, message = FAULT_OF_STATUS[status]
             raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
@@ -109,6 +114,9 @@ class IngestRoutes:
             outcome = await self._store_batch(holder, batch, lambda: split_batch(body, kind), strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
+        spool_age = call.first(SPOOL_AGE)
+        if spool_age is not None:
+            await self._spool_ages.note(holder.key_id, spool_age, batch.episodes)
         return RawAnswer(200, _encode(outcome | clock.as_answer()))
 
     async def put_episode(self, request: Request) -> Response:
