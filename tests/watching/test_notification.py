@@ -1,6 +1,6 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from gapwatch.watching.changes import AffectedRobots, Happened, RobotShare, affected_robots, rank_events
+from gapwatch.watching.changes import AffectedRobots
 from gapwatch.watching.notification import (
     IncidentFacts,
     build,
@@ -109,49 +109,3 @@ def test_every_kind_has_words():
         )
     [one] = build(facts(reason("category", series="visual", evidence=category)))["reasons"]
     assert one["sentence"].startswith("visual costs 12 points of success [8, 16]")
-
-
-def test_robots_are_told_apart_by_what_they_did_since_the_change():
-    shares = [
-        RobotShare("bad-1", 4, 20),
-        RobotShare("bad-2", 2, 10),
-        RobotShare("good", 18, 20),
-        RobotShare("new", 1, 3),
-    ]
-    found = affected_robots(shares, 0.9)
-    assert found.affected == ("bad-1", "bad-2")
-    assert found.unaffected == ("good",)
-    assert affected_robots([RobotShare("good", 18, 20)], 0.9) == AffectedRobots((), ())
-
-
-def ranked(*events, robots=AffectedRobots((), ())):  # noqa: B008 - frozen
-    return rank_events(events, AT, deployment="berlin-line-3", site="berlin", robots=robots)
-
-
-def test_events_are_ranked_by_fit_to_the_change_point():
-    found = ranked(
-        Happened("site", AT - timedelta(days=2), "new lamp"),
-        Happened("release", AT - timedelta(minutes=10), "1.5.0", deployment="berlin-line-3"),
-        Happened("calibration", AT - timedelta(hours=3), "camera", site="berlin"),
-    )
-    assert [one["title"] for one in found] == ["1.5.0", "camera", "new lamp"]
-    assert found[0]["fit"] > 0.9
-
-
-def test_events_elsewhere_long_before_or_after_are_left_out():
-    assert not ranked(
-        Happened("release", AT, "other", deployment="oslo"),
-        Happened("site", AT, "other", site="oslo"),
-        Happened("release", AT - timedelta(days=8), "old"),
-        Happened("release", AT + timedelta(hours=2), "after"),
-    )
-
-
-def test_an_event_on_the_affected_robots_fits_better_than_one_on_the_others():
-    robots = AffectedRobots(("bad-1", "bad-2"), ("good",))
-    found = ranked(
-        Happened("calibration", AT, "of the good one", robots=("good",)),
-        Happened("calibration", AT - timedelta(hours=1), "of the bad ones", robots=("bad-1", "bad-2")),
-        robots=robots,
-    )
-    assert [one["title"] for one in found] == ["of the bad ones"]

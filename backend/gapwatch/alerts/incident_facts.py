@@ -9,10 +9,19 @@ from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.deployment_labels import DeploymentLabels
-from gapwatch.store.alerting import events, watch_queue
+from gapwatch.statistics.change.fallen_robots import RobotSides
+from gapwatch.store.alerting import events, incident_counts, watch_queue
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.alert_changes import OpenAlert
-from gapwatch.watching.changes import LevelShare, RobotShare, affected_robots, rank_events, worst_slices
+from gapwatch.watching.changes import (
+    EPISODES_AROUND,
+    ChangeSpan,
+    LevelShare,
+    affected_robots,
+    change_span,
+    rank_events,
+    worst_slices,
+)
 from gapwatch.watching.notification import IncidentFacts
 from gapwatch.watching.phrases import AlertReason
 
@@ -51,26 +60,39 @@ def gather(
         return IncidentFacts(**base)  # type: ignore[arg-type]
     of_deployment = (connection, labels.project_id, labels.deployment_id)
     about_success = [alert for alert in alerts if alert.series.startswith(OF_SUCCESS)]
-    robots = affected_robots([], 1.0)
+    robots = affected_robots([], None)
     slices = []
     if about_success:
-        reference = (about_success[0].evidence.get("reference") or {}).get("value") or 1.0
-        shares = [RobotShare(r.robot, r.successes, r.n) for r in watch_queue.robots_since(*of_deployment, since)]
-        robots = affected_robots(shares, reference)
+        reference = (about_success[0].evidence.get("reference") or {}).get("value")
+        around = incident_counts.robots_around(*of_deployment, since)
+        sides = [RobotSides(r.robot, r.before_successes, r.before_n, r.successes, r.n) for r in around]
+        robots = affected_robots(sides, reference)
         levels = watch_queue.levels_since(*of_deployment, since)
         slices = worst_slices(
             [LevelShare(level.condition, level.level, level.successes, level.n) for level in levels]
         )
-    near = events.events_near(*of_deployment, since)
+    leading = min(about_success or alerts, key=lambda alert: _change_at(alert) or now)
+    change = _span(connection, labels, leading, since)
+    near = events.events_near(*of_deployment, change)
     return IncidentFacts(
         **base,  # type: ignore[arg-type]
         category=leading_category(connection, labels, since, now) if about_success else None,
         slices=slices,
-        changes=rank_events(near, since, deployment=labels.slug, site=labels.site, robots=robots),
+        changes=rank_events(near, change, deployment=labels.slug, site=labels.site, robots=robots),
         robots=robots,
     )
 
 
+def _span(connection: Connection, labels: DeploymentLabels, alert: OpenAlert, since: datetime) -> ChangeSpan:
+    """From when to when the change may lie, by the values of the series around it."""
+    estimate = _change_at(alert) or since
+    rows = incident_counts.series_around(
+        connection, labels.project_id, labels.deployment_id, [alert.series], estimate, EPISODES_AROUND
+    )
+    values = [(at, value) for at, (value,) in rows if value is not None]
+    return change_span(estimate, values, alert.series, alert.evidence)
+
+
 def _change_at(alert: OpenAlert) -> datetime | None:
-    at = alert.evidence.get("change_point", {}).get("at")
+    at = (alert.evidence.get("change_point") or {}).get("at")
     return None if at is None else datetime.fromisoformat(at)

@@ -1,21 +1,90 @@
-"""What changed just before: events ranked by how well they fit the change point, and the robots that are
-affected.
-"""
+"""What changed: when it may have been, the events that fit it, and the robots that are affected."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from gapwatch.statistics.change.change_set import change_set
+from gapwatch.statistics.change.fallen_robots import RobotSides, fallen_robots
 from gapwatch.statistics.estimates.rates import wilson
+from gapwatch.watching.series import RATE_SERIES
 
 LOOK_BACK = timedelta(days=7)
-# The change point is an estimate: what happened a little after it may still be the cause.
+# Clocks differ, and an event is noted a little late: what stands just after a change may still be its cause.
 SLACK = timedelta(hours=1)
-FEWEST_OF_A_ROBOT = 5
+# An event inside the plausible set fits at least half as well as one at its best place; outside it less than that.
+INSIDE = 0.5
+# So many episodes before an estimate and after it say when the change was.
+EPISODES_AROUND = 200
+FEWEST_OF_A_LEVEL = 5
 MOST_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class ChangeSpan:
+    """When something changed: the best estimate, and from when to when the change lies with 95 %.
+
+    `times` and `weights`: of episodes around it, how plausible it is that each is the first one after the change.
+    Without them nothing is known but the estimate.
+    """
+
+    at: datetime
+    earliest: datetime
+    latest: datetime
+    n: int = 0
+    times: tuple[datetime, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def fit(self, at: datetime) -> float:
+        """How well a cause at that time fits, from 0 to 1.
+
+        Whatever happened between two episodes can first be seen in the later one, whose weight counts. Before the
+        set a cause may have acted late, and fits the less the earlier it was; after the set it is none.
+        """
+        if self.earliest < at <= self.latest and self.weights:
+            seen = min(bisect_left(self.times, at), len(self.weights) - 1)
+            return INSIDE + (1 - INSIDE) * self.weights[seen] / max(self.weights)
+        if self.earliest <= at <= self.latest:
+            return 1.0
+        if at > self.latest:
+            return INSIDE / 2 if at <= self.latest + SLACK else 0.0
+        hours = (self.earliest - at).total_seconds() / 3600
+        return INSIDE / (1 + hours / 6) if at >= self.earliest - LOOK_BACK else 0.0
+
+
+def change_span(
+    estimate: datetime, values: Sequence[tuple[datetime, float]], series: str, evidence: Mapping[str, Any]
+) -> ChangeSpan:
+    """The span of a change of a series from its values around a detector's estimate.
+
+    A detector names an episode to count from, which may be dozens of episodes off; the values around it tell
+    better, and how well. Without enough of them the estimate stands, give or take an hour.
+    """
+    name = series.partition("@")[0]
+    rate = name in RATE_SERIES
+    sessions = evidence.get("sessions")
+    alike = sessions.get("design_effect") if isinstance(sessions, Mapping) else None
+    found = change_set(
+        [value for _, value in values],
+        rate=rate,
+        moved=("lower" if name == "success" else "higher") if rate else None,
+        alike=float(alike) if isinstance(alike, int | float) else 1.0,
+    )
+    if found is None:
+        return ChangeSpan(estimate, estimate - SLACK, estimate + SLACK)
+    times = tuple(at for at, _ in values)
+    return ChangeSpan(
+        at=times[found.best],
+        earliest=times[max(0, found.first - 1)],
+        latest=times[found.last],
+        n=len(values),
+        times=times,
+        weights=found.weights,
+    )
 
 
 @dataclass(frozen=True)
@@ -31,73 +100,54 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class RobotShare:
-    """Successes of one robot since the change."""
-
-    robot: str
-    successes: int
-    n: int
-
-
-@dataclass(frozen=True)
 class AffectedRobots:
+    """`verdict`: how many it concerns, in the words of `fallen_robots`."""
+
     affected: tuple[str, ...]
     unaffected: tuple[str, ...]
+    verdict: str = "too few episodes"
 
 
-def affected_robots(shares: Sequence[RobotShare], reference: float) -> AffectedRobots:
-    """Return the robots established below the reference since the change, and those that are as good as it.
-
-    Below: Wilson's upper limit is under the reference. As good: it is not, and the rate is no more than half the
-    fall of the affected ones away from it. Robots with fewer than five episodes are in neither list.
-    """
-    known = [share for share in shares if share.n >= FEWEST_OF_A_ROBOT]
-    below = [share for share in known if wilson(share.successes, share.n)[1] < reference]
-    if not below:
-        return AffectedRobots((), ())
-    fallen = sum(share.successes for share in below) / sum(share.n for share in below)
-    half_way = (reference + fallen) / 2
-    others = [share for share in known if share not in below and share.successes / share.n >= half_way]
-    return AffectedRobots(
-        tuple(sorted(share.robot for share in below)), tuple(sorted(share.robot for share in others))
-    )
+def affected_robots(sides: Sequence[RobotSides], reference: float | None) -> AffectedRobots:
+    """Return the robots that are established to have fallen, and those that are as good as before."""
+    found = fallen_robots(sides, reference)
+    return AffectedRobots(found.affected, found.spared, found.verdict)
 
 
 def rank_events(
     events: Sequence[Happened],
-    change_at: datetime,
+    change: ChangeSpan,
     *,
     deployment: str,
     site: str | None,
     robots: AffectedRobots,
+    most: int = MOST_SHOWN,
 ) -> list[dict[str, Any]]:
     """Return the events that fit best, each with its fit from 0 to 1.
 
-    Fit = nearness in time, 1/(1 + hours/6), times scope: 1 for this deployment, 0.9 for its site, 0.7 for
-    everything; an event that names robots also counts by the share of affected robots among them and of unaffected
-    ones outside them. Events of another deployment or site, after the change or a week before it, are left out.
+    Fit = fit in time by the uncertainty of the change (`ChangeSpan.fit`), times scope: 1 for this deployment, 0.9
+    for its site, 0.7 for everything; an event that names robots also counts by the share of affected robots among
+    them and of unaffected ones outside them. Events of another deployment or site are left out.
     """
     ranked = []
     for event in events:
-        if not change_at - LOOK_BACK <= event.at <= change_at + SLACK:
-            continue
         if event.deployment not in {None, deployment} or (event.site is not None and event.site != site):
             continue
-        hours = abs((change_at - event.at).total_seconds()) / 3600
         scope = 1.0 if event.deployment is not None else 0.9 if event.site is not None else 0.7
-        fit = scope / (1 + hours / 6) * _robots_fit(event.robots, robots)
+        fit = scope * change.fit(event.at) * _robots_fit(event.robots, robots)
         if fit > 0:
             ranked.append((fit, event))
-    ranked.sort(key=lambda pair: (-pair[0], pair[1].at, pair[1].title))
+    ranked.sort(key=lambda pair: (-round(pair[0], 6), abs(pair[1].at - change.at), pair[1].title))
     return [
         {
             "kind": event.kind,
             "at": event.at.isoformat().replace("+00:00", "Z"),
             "title": event.title,
             "fit": round(fit, 3),
+            "inside": change.earliest < event.at <= change.latest,
             **({"robots": list(event.robots)} if event.robots else {}),
         }
-        for fit, event in ranked[:MOST_SHOWN]
+        for fit, event in ranked[:most]
     ]
 
 
@@ -127,7 +177,7 @@ def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
     totals: dict[str, int] = {}
     for share in shares:
         totals[share.condition] = totals.get(share.condition, 0) + share.n
-    comparable = [s for s in shares if s.n >= FEWEST_OF_A_ROBOT and s.n < totals[s.condition]]
+    comparable = [s for s in shares if s.n >= FEWEST_OF_A_LEVEL and s.n < totals[s.condition]]
     comparable.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
     return [
         {"condition": s.condition, "level": s.level, "value": s.successes / s.n, "n": s.n}

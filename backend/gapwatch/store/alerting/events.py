@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.audit import audit
-from gapwatch.watching.changes import LOOK_BACK, SLACK, Happened
+from gapwatch.watching.changes import LOOK_BACK, SLACK, ChangeSpan, Happened
 
 EVENT_KINDS = ("release", "calibration", "simulator", "site", "mitigation", "other")
 MOST_EVENTS = 40
@@ -96,13 +96,16 @@ def events_page(
     return [dict(row) for row in rows]
 
 
-def events_near(
-    connection: Connection, project_id: int, deployment_id: int, change_at: datetime
-) -> list[Happened]:
+def events_near(connection: Connection, project_id: int, deployment_id: int, change: ChangeSpan) -> list[Happened]:
     """What people and pipelines told of around a change, and the versions that episodes show for the first
     time.
     """
-    window = {"p": project_id, "d": deployment_id, "from": change_at - LOOK_BACK, "to": change_at + SLACK}
+    window = {
+        "p": project_id,
+        "d": deployment_id,
+        "from": change.earliest - LOOK_BACK,
+        "to": change.latest + SLACK,
+    }
     recorded = connection.execute(
         text("""
         SELECT e.kind, e.at, e.title, d.slug AS deployment, e.details FROM events e
@@ -118,7 +121,7 @@ def events_near(
             row.title,
             row.deployment,
             _word(row.details.get("site")),
-            tuple(word for word in row.details.get("robots", ()) if isinstance(word, str)),
+            tuple(word for word in row.details.get("robots") or () if isinstance(word, str)),
         )
         for row in recorded
     ]

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store.alerting.watch_queue import lock_deployment
+
 
 @dataclass(frozen=True)
 class OpenIncident:
@@ -75,9 +77,11 @@ def mark_resolved(connection: Connection, project_id: int, incident_id: int) -> 
 
 
 def mark_acknowledged(connection: Connection, project_id: int, incident_id: int, actor: str) -> None:
+    """Who takes on what nobody takes care of is its owner."""
     connection.execute(
         text("""
-        UPDATE incidents SET state = 'acknowledged', acknowledged_at = now(), acknowledged_by = :actor
+        UPDATE incidents SET state = 'acknowledged', acknowledged_at = now(), acknowledged_by = :actor,
+            owner = coalesce(owner, :actor)
         WHERE project_id = :p AND id = :id AND state <> 'resolved'
         """),
         {"p": project_id, "id": incident_id, "actor": actor},
@@ -107,6 +111,47 @@ def incident_content(connection: Connection, project_id: int, incident_id: int) 
 def deployment_of(connection: Connection, project_id: int, incident_id: int) -> int:
     statement = text("SELECT deployment_id FROM incidents WHERE project_id = :p AND id = :id")
     return int(connection.execute(statement, {"p": project_id, "id": incident_id}).scalar_one())
+
+
+@dataclass(frozen=True)
+class LockedIncident:
+    """An incident that a person acts on; it may be resolved already."""
+
+    id: int
+    deployment_id: int
+    state: str
+    owner: str | None
+
+
+def lock_incident(connection: Connection, project_id: int, incident_id: int) -> LockedIncident | None:
+    """Lock an incident with the alerts of its deployment against everybody else; None if there is none."""
+    key = {"p": project_id, "id": incident_id}
+    statement = text("SELECT id, deployment_id, state, owner FROM incidents WHERE project_id = :p AND id = :id")
+    row = connection.execute(statement, key).mappings().first()
+    if row is None:
+        return None
+    lock_deployment(connection, row["deployment_id"])
+    return LockedIncident(**connection.execute(statement, key).mappings().one())
+
+
+def set_owner(connection: Connection, project_id: int, incident_id: int, owner: str | None) -> None:
+    connection.execute(
+        text("UPDATE incidents SET owner = :owner WHERE project_id = :p AND id = :id"),
+        {"p": project_id, "id": incident_id, "owner": owner},
+    )
+
+
+def write_history(
+    connection: Connection, project_id: int, incident_id: int, *, actor: str, action: str, comment: str | None
+) -> None:
+    """Note what somebody did with an incident as a whole."""
+    connection.execute(
+        text("""
+        INSERT INTO incident_history (project_id, incident_id, actor, action, comment)
+        VALUES (:p, :id, :actor, :action, :comment)
+        """),
+        {"p": project_id, "id": incident_id, "actor": actor, "action": action, "comment": comment},
+    )
 
 
 class IncidentState(NamedTuple):

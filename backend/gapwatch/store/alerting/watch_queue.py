@@ -261,28 +261,6 @@ def deployment_words(connection: Connection, project_id: int, deployment_id: int
 
 
 @dataclass(frozen=True)
-class RobotCount:
-    robot: str
-    successes: int
-    n: int
-
-
-def robots_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[RobotCount]:
-    """Count the successes of each robot of a deployment since a time."""
-    rows = connection.execute(
-        text("""
-        SELECT r.name, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
-        FROM episodes e JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
-        WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real' AND e.started_at >= :since
-          AND e.outcome IN ('success', 'failure')
-        GROUP BY r.name ORDER BY r.name
-        """),
-        {"p": project_id, "d": deployment_id, "since": since},
-    )
-    return [RobotCount(row.name, row.successes, row.n) for row in rows]
-
-
-@dataclass(frozen=True)
 class LevelCount:
     condition: str
     level: str
