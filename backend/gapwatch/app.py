@@ -23,6 +23,7 @@ from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
 from gapwatch.api.exports import export_chunks
 from gapwatch.api.health import HealthRoutes
+from gapwatch.api.incidents import incident_routes
 from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.policies import policy_routes
@@ -99,6 +100,7 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(rejected_routes(database, keyring))
     sealer = Sealer(settings.server_secret())
     app.include_router(alert_routes(database, keyring, nudger))
+    app.include_router(incident_routes(database, keyring, nudger))
     app.include_router(rule_routes(database, keyring))
     app.include_router(channel_routes(database, keyring, sealer, nudger))
     app.include_router(silence_routes(database, keyring))

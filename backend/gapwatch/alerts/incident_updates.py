@@ -78,7 +78,7 @@ def _notify(
         incidents.postpone_notification(connection, labels.project_id, incident.id, None)
         return
     content = {
-        **build(gather(connection, labels, alerts, f"{link_base}/alerts/{alerts[0].id}", now)),
+        **build(gather(connection, labels, alerts, f"{link_base}/incidents/{incident.id}", now)),
         "incident": incident.id,
         "opened_at": incident.opened_at.isoformat().replace("+00:00", "Z"),
     }

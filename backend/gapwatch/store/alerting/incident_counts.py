@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Connection, text
 
@@ -19,7 +20,7 @@ from gapwatch.store.alerting.series_column import series_column
 NEWEST, BEFORE = 100, 300
 MOST_OF_ROBOTS = 3000
 MOST_FAILURES = 50_000
-SPARK_DAYS = 30
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 _DECIDED = "e.outcome IN ('success', 'failure')"
 _SIDE = f"""
@@ -27,14 +28,15 @@ LEFT JOIN LATERAL (
     SELECT count(*) FILTER (WHERE x.good) AS k, count(*) AS n, max(x.started_at) AS newest FROM (
         SELECT e.outcome = 'success' AS good, e.started_at FROM episodes e
         WHERE e.project_id = :p AND e.deployment_id = w.deployment_id AND e.domain = 'real' AND {_DECIDED}
-          AND e.started_at {{side}} w.at ORDER BY e.started_at DESC LIMIT {{most}}) x
+          AND {{window}} ORDER BY e.started_at DESC LIMIT {{most}}) x
 ) {{name}} ON true
 """  # noqa: S608
 _NOW_AND_BEFORE = text(
-    "SELECT w.deployment_id, fresh.k AS k, fresh.n AS n, fresh.newest, past.k AS k_before, past.n AS n_before"  # noqa: S608
-    " FROM unnest(CAST(:deployments AS int[]), CAST(:times AS timestamptz[])) AS w (deployment_id, at)"
-    + _SIDE.format(side=">=", most=NEWEST, name="fresh")
-    + _SIDE.format(side="<", most=BEFORE, name="past")
+    "SELECT w.incident, fresh.k AS k, fresh.n AS n, fresh.newest, past.k AS k_before, past.n AS n_before"  # noqa: S608
+    " FROM unnest(CAST(:incidents AS int[]), CAST(:deployments AS int[]), CAST(:times AS timestamptz[]),"
+    " CAST(:ends AS timestamptz[])) AS w (incident, deployment_id, at, over)"
+    + _SIDE.format(window="e.started_at >= w.at AND e.started_at < w.over", most=NEWEST, name="fresh")
+    + _SIDE.format(window="e.started_at < w.at", most=BEFORE, name="past")
 )
 _RECENT = text("""
 SELECT source_id AS id, bucket_at AS at, sum(successes)::bigint AS k, sum(successes + failures)::bigint AS n
@@ -57,14 +59,20 @@ class BeforeAndNow:
 
 
 def before_and_now(
-    connection: Connection, project_id: int, changes: Mapping[int, datetime]
+    connection: Connection, project_id: int, incidents: Sequence[Mapping[str, Any]]
 ) -> dict[int, BeforeAndNow]:
-    """By deployment, whose change is given; two short looks into an index each, in one query."""
+    """By incident; of one that is over, `now` is when it ended. Two looks into an index each, in one query."""
     rows = connection.execute(
         _NOW_AND_BEFORE,
-        {"p": project_id, "deployments": list(changes), "times": list(changes.values())},
+        {
+            "p": project_id,
+            "incidents": [incident["id"] for incident in incidents],
+            "deployments": [incident["deployment_id"] for incident in incidents],
+            "times": [incident["changed_at"] for incident in incidents],
+            "ends": [incident["resolved_at"] or _NEVER for incident in incidents],
+        },
     )
-    return {row.deployment_id: BeforeAndNow(row.k, row.n, row.k_before, row.n_before, row.newest) for row in rows}
+    return {row.incident: BeforeAndNow(row.k, row.n, row.k_before, row.n_before, row.newest) for row in rows}
 
 
 def recent_days(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ _TIMES = ("opened_at", "changed_at", "resolved_at")
 
 _INCIDENTS = """
 SELECT i.id, d.slug AS deployment, i.deployment_id, s.name AS site, d.stage, i.state, i.severity, i.owner,
-       i.opened_at, coalesce(i.changed_at, i.opened_at) AS changed_at, i.paged_at, i.page_at, i.acknowledged_at,
+       i.opened_at, i.changed_at, i.paged_at, i.page_at, i.acknowledged_at,
        i.acknowledged_by, i.resolved_at,
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
@@ -83,7 +84,21 @@ def find_incident(connection: Connection, project_id: int, incident_id: int) -> 
 
 
 def _incident(row: RowMapping) -> dict[str, Any]:
-    return {**row, "alerts": [_alert(alert) for alert in row["alerts"]]}
+    """Without a change of its own it changed with the first of its alerts, at the latest when it opened."""
+    alerts = [_alert(alert) for alert in row["alerts"]]
+    changes = [at for at in map(changed_at, alerts) if at is not None]
+    return {**row, "alerts": alerts, "changed_at": row["changed_at"] or min([row["opened_at"], *changes])}
+
+
+def changed_at(alert: Mapping[str, Any]) -> datetime | None:
+    """When the series of an alert changed, by its detector; None where nothing readable says so."""
+    point = alert["evidence"].get("change_point")
+    at = point.get("at") if isinstance(point, Mapping) else None
+    try:
+        found = datetime.fromisoformat(at) if isinstance(at, str) else alert["changed_at"]
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo is not None else None
 
 
 def _alert(alert: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from gapwatch.watching.silence import RobotArrival
 ROWS_AT_MOST = 500
 # An episode that began so long before the newest one tells of another time, and alarms nobody today.
 LATE_AFTER = timedelta(days=1)
+# The newest episodes since a change that its levels are counted in.
+MOST_OF_LEVELS = 5000
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
 WATCHER, DEPLOYMENT = 7301, 7302
 
@@ -269,16 +271,20 @@ class LevelCount:
 
 
 def levels_since(connection: Connection, project_id: int, deployment_id: int, since: datetime) -> list[LevelCount]:
-    """Count the successes under each level of each condition since a time."""
+    """Count the successes under each level of each condition since a time, of the newest episodes."""
     rows = connection.execute(
         text("""
-        SELECT l.key, l.value, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
-        FROM episodes e JOIN condition_sets c ON c.project_id = e.project_id AND c.id = e.condition_set_id
+        SELECT l.key, l.value, sum(e.k)::int AS successes, sum(e.n)::int AS n FROM (
+            SELECT x.condition_set_id, count(*) FILTER (WHERE x.outcome = 'success') AS k, count(*) AS n FROM (
+                SELECT condition_set_id, outcome FROM episodes
+                WHERE project_id = :p AND deployment_id = :d AND domain = 'real' AND started_at >= :since
+                  AND outcome IN ('success', 'failure')
+                ORDER BY started_at DESC LIMIT :most) x
+            GROUP BY x.condition_set_id) e
+        JOIN condition_sets c ON c.project_id = :p AND c.id = e.condition_set_id
         CROSS JOIN LATERAL jsonb_each_text(c.levels) l
-        WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real' AND e.started_at >= :since
-          AND e.outcome IN ('success', 'failure')
         GROUP BY l.key, l.value ORDER BY l.key, l.value
         """),
-        {"p": project_id, "d": deployment_id, "since": since},
+        {"p": project_id, "d": deployment_id, "since": since, "most": MOST_OF_LEVELS},
     )
     return [LevelCount(row.key, row.value, row.successes, row.n) for row in rows]

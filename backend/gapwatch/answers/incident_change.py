@@ -1,0 +1,148 @@
+"""What is known of an incident's change: when it was, what may explain it, whom and what it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from gapwatch.statistics.change.fallen_robots import FallenRobots, RobotSides, fallen_robots
+from gapwatch.store.alerting import events, incident_counts, watch_queue
+from gapwatch.store.alerting.incident_counts import SeriesRow
+from gapwatch.store.alerting.incident_list import changed_at
+from gapwatch.store.core.database import Connection
+from gapwatch.watching.changes import (
+    EPISODES_AROUND,
+    AffectedRobots,
+    ChangeSpan,
+    LevelShare,
+    change_span,
+    rank_events,
+    worst_slices,
+)
+from gapwatch.watching.series import RATE_SERIES
+
+# Episodes on either side of the change that are read for its figures.
+EPISODES_DRAWN = 1000
+MOST_SERIES = 6
+MOST_EVENTS = 8
+SUCCESS = "success"
+
+
+@dataclass(frozen=True)
+class KnownChange:
+    """From when to when the change lies with 95 %; without `n` episodes around it, give or take an hour."""
+
+    at: datetime
+    earliest: datetime
+    latest: datetime
+    series: str
+    n: int
+
+
+@dataclass(frozen=True)
+class IncidentChange:
+    change: KnownChange
+    events: list[dict[str, Any]]
+    robots: FallenRobots
+    slices: list[dict[str, Any]]
+    failures: int
+    computed_at: datetime
+
+
+@dataclass(frozen=True)
+class DrawnSeries:
+    """An alerted series around the change."""
+
+    series: str
+    is_rate: bool
+    values: list[tuple[datetime, float]]
+
+
+def incident_change(
+    connection: Connection, project_id: int, incident: Mapping[str, Any]
+) -> tuple[IncidentChange, list[DrawnSeries]]:
+    """What is known now, and the alerted series around the change, that of the change first."""
+    deployment_id, alerts = incident["deployment_id"], incident["alerts"]
+    of_deployment = (connection, project_id, deployment_id)
+    leading = _leading(alerts)
+    estimate = (leading and changed_at(leading)) or incident["changed_at"]
+    others = [alert["series"] for alert in alerts if drawn_name(alert["series"]) is not None]
+    names = list(dict.fromkeys(_drawn([SUCCESS if leading is None else leading["series"], *others])))[:MOST_SERIES]
+    rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN)
+    series = [DrawnSeries(name, name in RATE_SERIES, _values(rows, place)) for place, name in enumerate(names)]
+    span = _span(series[0], estimate, leading)
+    sides = [
+        RobotSides(robot.robot, robot.before_successes, robot.before_n, robot.successes, robot.n)
+        for robot in incident_counts.robots_around(*of_deployment, span.at)
+    ]
+    robots = fallen_robots(sides, _reference(alerts))
+    levels = watch_queue.levels_since(*of_deployment, span.at)
+    found = IncidentChange(
+        change=KnownChange(span.at, span.earliest, span.latest, series[0].series, span.n),
+        events=rank_events(
+            events.events_near(*of_deployment, span),
+            span,
+            deployment=incident["deployment"],
+            site=incident["site"],
+            robots=AffectedRobots(robots.affected, robots.spared, robots.verdict),
+            most=MOST_EVENTS,
+        ),
+        robots=robots,
+        slices=worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels]),
+        failures=incident_counts.failures_since(*of_deployment, span.at),
+        computed_at=watch_queue.now(connection),
+    )
+    return found, series
+
+
+def drawn_name(series: Any) -> str | None:
+    """The series as it is drawn, without its stage; None for what has no line, such as a silent robot."""
+    if not isinstance(series, str):
+        return None
+    if series.startswith(("signal:", "metric:")):
+        return series
+    name = series.partition("@")[0]
+    return name if name in (*RATE_SERIES, "reward", "duration") else None
+
+
+def _drawn(series: Sequence[Any]) -> list[str]:
+    return [name for name in map(drawn_name, series) if name is not None] or [SUCCESS]
+
+
+def _leading(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The alert whose change is the incident's: of success if there is one, then the most severe."""
+    severities = ("info", "warning", "critical")
+    dated = [alert for alert in alerts if drawn_name(alert["series"]) is not None and changed_at(alert)]
+    return max(
+        dated,
+        key=lambda alert: (
+            drawn_name(alert["series"]) == SUCCESS,
+            severities.index(alert["severity"]),
+            -alert["id"],
+        ),
+        default=None,
+    )
+
+
+def _span(series: DrawnSeries, estimate: datetime, leading: Mapping[str, Any] | None) -> ChangeSpan:
+    if leading is None:
+        return change_span(estimate, [], series.series, {})
+    before = [row for row in series.values if row[0] < estimate][-EPISODES_AROUND:]
+    after = [row for row in series.values if row[0] >= estimate][:EPISODES_AROUND]
+    return change_span(estimate, before + after, series.series, leading["evidence"])
+
+
+def _values(rows: Sequence[SeriesRow], place: int) -> list[tuple[datetime, float]]:
+    return [(at, value) for at, numbers in rows if (value := numbers[place]) is not None]
+
+
+def _reference(alerts: Sequence[Mapping[str, Any]]) -> float | None:
+    """What success was, by the alert that found it lower."""
+    for alert in alerts:
+        reference = alert["evidence"].get("reference")
+        value = reference.get("value") if isinstance(reference, Mapping) else None
+        if drawn_name(alert["series"]) == SUCCESS and isinstance(value, int | float) and 0 <= value <= 1:
+            return float(value)
+    return None
