@@ -1,11 +1,11 @@
-// Keyboard triage. On the list: j and k move, Enter opens. On an episode: n opens the next, l goes to the label, m to
-// the note, 1 to 6 choose a headline category, s saves and opens the next.
+// Keyboard triage. On a list: j and k move, Enter opens. On incidents: a acknowledges. On an episode: n opens the next,
+// l goes to the label, m to the note, 1 to 6 choose a headline category, s saves and opens the next.
 
 /** What a key means, unless somebody is typing or holds a modifier. */
 export function meaning(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input, textarea, select")) return null;
   if (/^[1-6]$/.test(event.key)) return { act: "choose", place: Number(event.key) };
-  return { j: { act: "down" }, k: { act: "up" }, n: { act: "next" }, l: { act: "label" }, m: { act: "note" }, s: { act: "save" } }[event.key] ?? null;
+  return { a: { act: "acknowledge" }, j: { act: "down" }, k: { act: "up" }, n: { act: "next" }, l: { act: "label" }, m: { act: "note" }, s: { act: "save" } }[event.key] ?? null;
 }
 
 function move(by) {
@@ -14,7 +14,15 @@ function move(by) {
   rows[Math.max(0, Math.min(rows.length - 1, here + by))]?.focus();
 }
 
+/** The button of the chosen row; on the page of one incident, its own. */
+function acknowledge() {
+  const rows = document.querySelector("[data-row]");
+  const place = rows ? document.activeElement.closest("[data-row]") : document;
+  place?.querySelector("[data-acknowledge]")?.click();
+}
+
 const ACTS = {
+  acknowledge,
   down: () => move(1),
   up: () => move(-1),
   next: () => document.querySelector("[data-next]")?.click(),
@@ -27,7 +35,7 @@ const ACTS = {
   },
 };
 
-if (typeof document !== "undefined")
+if (typeof document !== "undefined") {
   document.addEventListener("keydown", (event) => {
     const meant = meaning(event);
     if (meant) {
@@ -35,3 +43,7 @@ if (typeof document !== "undefined")
       ACTS[meant.act](meant);
     } else if (event.key === "Escape") document.activeElement?.blur();
   });
+  // Back from acting on a row it is still the chosen one.
+  const row = document.getElementById(location.hash.slice(1));
+  row?.querySelector("a[data-open]")?.focus();
+}

@@ -1,3 +1,5 @@
+"""The inbox of incidents, and one alert of them."""
+
 import re
 
 import pytest
@@ -28,17 +30,63 @@ def engineer(service, project):
 
 
 def first_alert(browser: Browser) -> str:
-    return re.search(r'<th scope="row"[^>]*>\s*<a href="(/alerts/\d+)"', browser.get("/alerts").text)[1]
+    """The address of the first reason of the first incident."""
+    incident = re.search(r'<a href="(/incidents/\d+)" data-open', browser.get("/alerts").text)[1]
+    return re.search(r'<li class="failrow">\s*<a href="(/alerts/\d+)"', browser.get(incident).text)[1]
 
 
-def test_the_inbox_says_what_waits_and_every_page_counts_it(engineer):
+def test_the_inbox_has_one_row_an_incident_and_every_page_counts_those_without_an_owner(engineer, project):
     page = engineer.get("/alerts").text
-    assert re.search(r"▼ \d alerts?</strong> waits? for somebody", page)
-    assert "success-below-sim" in page
-    assert '<span class="count">' in engineer.get("/episodes").text
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "▼ 1 incident has no owner." in words
+    assert page.count("data-row") == 1
+    assert re.search(r"\d\d % now \(n 100, [\d.]+ to [\d.]+\) , 96 % in sim \(n 100, [\d.]+ to [\d.]+\)", words)
+    assert re.search(r"\d reasons?: success", words)
+    assert '<span class="count">1<' in engineer.get("/episodes").text
     assert "on fire" in engineer.get("/").text
-    assert engineer.get("/alerts?state=resolved").text.count("<tbody>") == 0
+    assert "/incidents/" in engineer.get("/").text
+    assert "/incidents/" in engineer.get("/deployments/berlin-line-3").text
+    assert engineer.get("/alerts?state=resolved").text.count("data-row") == 0
+    assert engineer.get("/alerts?owner=nobody").text.count("data-row") == 1
+    assert engineer.get("/alerts?owner=me").text.count("data-row") == 0
     assert engineer.get("/alerts?state=nonsense").status_code == 422
+    address = re.search(r'action="(/incidents/\d+)"', page)[1]
+    answer = engineer.submit(address, project.slug, act="acknowledge", back="/alerts?owner=nobody")
+    assert str(answer.url).endswith(f"/alerts?owner=nobody#incident-{address.rpartition('/')[2]}")
+    assert '<span class="count">' not in answer.text
+    assert engineer.get("/alerts?owner=me").text.count("data-row") == 1
+
+
+@pytest.mark.parametrize("back", ["//evil.example", "https://evil.example/alerts", "/alerts/../sign-out", ""])
+def test_a_form_leads_back_to_pages_of_ours_only(engineer, project, back):
+    address = re.search(r'action="(/incidents/\d+)"', engineer.get("/alerts").text)[1]
+    answer = engineer.submit(address, project.slug, act="comment", comment="x", back=back)
+    assert str(answer.url).endswith(address)
+
+
+def test_the_most_severe_comes_first_then_what_loses_most(engineer, project):
+    with project.database.transaction() as connection:
+        from sqlalchemy import text
+
+        connection.execute(
+            text("""
+            INSERT INTO deployments (project_id, slug, policy_id, task_id, described_at)
+            SELECT project_id, name, policy_id, task_id, now() FROM deployments,
+                   unnest(ARRAY['quiet', 'critical', 'info']) AS name
+            WHERE project_id = :p AND slug = 'berlin-line-3'
+            """),
+            {"p": project.id},
+        )
+        connection.execute(
+            text("""
+            INSERT INTO incidents (project_id, deployment_id, state, severity)
+            SELECT project_id, id, 'firing', CASE slug WHEN 'quiet' THEN 'warning' ELSE slug END FROM deployments
+            WHERE project_id = :p AND slug <> 'berlin-line-3'
+            """),
+            {"p": project.id},
+        )
+    listed = engineer.get("/alerts?format=json").json()["page"]["entries"]
+    assert [one["deployment"] for one in listed] == ["critical", "berlin-line-3", "quiet", "info"]
 
 
 def test_one_alert_tells_everything_and_its_twin_is_the_apis(engineer, project):
@@ -49,6 +97,7 @@ def test_one_alert_tells_everything_and_its_twin_is_the_apis(engineer, project):
         r"Real success is \d\d\.\d % \(n \d+, [\d.]+ to [\d.]+\) against 96\.0 % in simulation", words
     )
     assert "Nobody was told." in page
+    assert re.search(r'Part of</b><a href="/incidents/\d+"', page)
     twin = engineer.get(f"{address}?format=json").json()["page"]["alert"]
     with project.client("read") as client:
         api = client.get(address).json()

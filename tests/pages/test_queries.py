@@ -6,6 +6,7 @@ import httpx
 import pytest
 from pages.deployments.test_deployment import story
 from people import Browser, somebody
+from sqlalchemy import text
 
 from gapwatch.app import make_app
 from gapwatch.settings import Settings
@@ -63,3 +64,46 @@ def test_a_deployment_takes_at_most_ten_queries(count_queries):
         "since=2020-01-01T00:00:00Z",
     ):
         assert len(count_queries(f"/deployments/berlin-line-3?{window}")) <= 10
+
+
+def add_incidents(project, number: int) -> None:
+    """So many more deployments with an incident of three alerts each."""
+    with project.database.transaction() as connection:
+        connection.execute(
+            text("""
+            INSERT INTO deployments (project_id, slug, policy_id, task_id, described_at)
+            SELECT project_id, 'more-' || n, policy_id, task_id, now() FROM deployments, generate_series(1, :n) AS n
+            WHERE project_id = :p AND slug = 'berlin-line-3' ON CONFLICT DO NOTHING
+            """),
+            {"p": project.id, "n": number},
+        )
+        connection.execute(
+            text("""
+            WITH opened AS (
+                INSERT INTO incidents (project_id, deployment_id, state, severity)
+                SELECT project_id, id, 'firing', 'warning' FROM deployments
+                WHERE project_id = :p AND slug LIKE 'more-%' RETURNING project_id, id, deployment_id)
+            INSERT INTO alerts (project_id, deployment_id, incident_id, rule, kind, series, state, severity)
+            SELECT project_id, deployment_id, id, 'r', 'drift', 'signal:' || n, 'firing', 'warning'
+            FROM opened, generate_series(1, 3) AS n
+            """),
+            {"p": project.id},
+        )
+
+
+def test_the_inbox_takes_the_same_queries_for_one_incident_and_for_sixty(count_queries, project):
+    wait_until(lambda: project.rows("SELECT 1 FROM incidents WHERE project_id = :p"), 30, what="an incident")
+    few = count_queries("/alerts")
+    add_incidents(project, 59)
+    many = count_queries("/alerts")
+    assert len(few) == len(many) <= 8, many
+
+
+def test_an_incident_takes_a_fixed_number_of_queries(count_queries, project):
+    wait_until(lambda: project.rows("SELECT 1 FROM incidents WHERE project_id = :p"), 30, what="an incident")
+    add_incidents(project, 3)
+    taken = {
+        len(count_queries(f"/incidents/{number}"))
+        for (number,) in project.rows("SELECT id FROM incidents WHERE project_id = :p")
+    }
+    assert max(taken) - min(taken) == 0 and max(taken) <= 18, taken

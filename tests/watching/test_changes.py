@@ -120,9 +120,16 @@ def test_sessions_that_resemble_one_another_widen_the_span():
 
 @pytest.mark.parametrize("evidence", [{}, {"sessions": None}, {"sessions": {"design_effect": "?"}}])
 def test_without_values_the_estimate_stands_give_or_take_an_hour(evidence):
-    change = change_span(AT, [(AT, 1.0)], "success", evidence)
+    change = change_span(AT, [(AT - HOUR, 1.0), (AT, 1.0)], "success", evidence)
     assert (change.at, change.earliest, change.latest) == (AT, AT - HOUR, AT + HOUR)
     assert change.fit(AT) == 1.0
+
+
+def test_a_deployment_that_was_bad_from_its_first_episode_changed_with_it():
+    values = [(AT + number * HOUR, float(number % 3 == 0)) for number in range(60)]
+    change = change_span(AT, values, "success", {})
+    assert (change.at, change.n) == (AT, 0)
+    assert change.fit(AT - 20 * HOUR) == 1.0
 
 
 def test_the_worst_levels_come_first_and_small_ones_are_left_out():

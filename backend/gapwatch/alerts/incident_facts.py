@@ -10,7 +10,7 @@ from datetime import datetime
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.deployment_labels import DeploymentLabels
 from gapwatch.statistics.change.fallen_robots import RobotSides
-from gapwatch.store.alerting import events, incident_counts, watch_queue
+from gapwatch.store.alerting import alert_settings, events, incident_counts, watch_queue
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.alert_changes import OpenAlert
 from gapwatch.watching.changes import (
@@ -45,6 +45,7 @@ def gather(
         )
         for alert in alerts
     ]
+    known = alert_settings.runbooks(connection, labels.project_id)
     since = min((at for at in map(_change_at, alerts) if at is not None), default=None)
     base = {
         "deployment": labels.slug,
@@ -55,6 +56,7 @@ def gather(
         "stage": labels.stage,
         "link": link,
         "reasons": reasons,
+        "runbooks": [known[name] for name in dict.fromkeys(alert.rule for alert in alerts) if name in known],
     }
     if since is None:
         return IncidentFacts(**base)  # type: ignore[arg-type]

@@ -53,11 +53,12 @@ class IncidentChange:
 
 @dataclass(frozen=True)
 class DrawnSeries:
-    """An alerted series around the change."""
+    """An alerted series around its change, which is that of the incident where its alert knows no other."""
 
     series: str
     is_rate: bool
     values: list[tuple[datetime, float]]
+    change: KnownChange
 
 
 def incident_change(
@@ -71,16 +72,25 @@ def incident_change(
     others = [alert["series"] for alert in alerts if drawn_name(alert["series"]) is not None]
     names = list(dict.fromkeys(_drawn([SUCCESS if leading is None else leading["series"], *others])))[:MOST_SERIES]
     rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN)
-    series = [DrawnSeries(name, name in RATE_SERIES, _values(rows, place)) for place, name in enumerate(names)]
-    span = _span(series[0], estimate, leading)
+    values = [_values(rows, place) for place in range(len(names))]
+    span = _span(names[0], values[0], estimate, leading)
     sides = [
         RobotSides(robot.robot, robot.before_successes, robot.before_n, robot.successes, robot.n)
         for robot in incident_counts.robots_around(*of_deployment, span.at)
     ]
     robots = fallen_robots(sides, _reference(alerts))
     levels = watch_queue.levels_since(*of_deployment, span.at)
+    of_series = {name: _known(name, span) for name in names[:1]}
+    for alert in alerts:
+        name, changed = drawn_name(alert["series"]), changed_at(alert)
+        if name in names and name not in of_series and changed is not None:
+            of_series[name] = _known(name, _span(name, values[names.index(name)], changed, alert))
+    series = [
+        DrawnSeries(name, name in RATE_SERIES, values[place], of_series.get(name, of_series[names[0]]))
+        for place, name in enumerate(names)
+    ]
     found = IncidentChange(
-        change=KnownChange(span.at, span.earliest, span.latest, series[0].series, span.n),
+        change=of_series[names[0]],
         events=rank_events(
             events.events_near(*of_deployment, span),
             span,
@@ -126,12 +136,21 @@ def _leading(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     )
 
 
-def _span(series: DrawnSeries, estimate: datetime, leading: Mapping[str, Any] | None) -> ChangeSpan:
-    if leading is None:
-        return change_span(estimate, [], series.series, {})
-    before = [row for row in series.values if row[0] < estimate][-EPISODES_AROUND:]
-    after = [row for row in series.values if row[0] >= estimate][:EPISODES_AROUND]
-    return change_span(estimate, before + after, series.series, leading["evidence"])
+def _span(
+    series: str,
+    values: Sequence[tuple[datetime, float]],
+    estimate: datetime,
+    alert: Mapping[str, Any] | None,
+) -> ChangeSpan:
+    if alert is None:
+        return change_span(estimate, [], series, {})
+    before = [row for row in values if row[0] < estimate][-EPISODES_AROUND:]
+    after = [row for row in values if row[0] >= estimate][:EPISODES_AROUND]
+    return change_span(estimate, before + after, series, alert["evidence"])
+
+
+def _known(series: str, span: ChangeSpan) -> KnownChange:
+    return KnownChange(span.at, span.earliest, span.latest, series, span.n)
 
 
 def _values(rows: Sequence[SeriesRow], place: int) -> list[tuple[datetime, float]]:

@@ -15,7 +15,7 @@ from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.recurrence import Recurrence
 from gapwatch.watching.routing import Routing
-from gapwatch.watching.rules import Severity
+from gapwatch.watching.rules import Severity, WebAddress
 
 Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/]*$")]
@@ -49,6 +49,9 @@ class RuleBody(Body):
     )
     dry_run: bool = Field(False, description="Alerts are recorded and nobody is told.")
     enabled: bool = True
+    runbook_url: WebAddress | None = Field(
+        None, description="http or https; shown with incidents and sent with messages."
+    )
 
 
 class PreviewBody(Body):
@@ -110,6 +113,7 @@ RULE = {
     "match": {"site": ["berlin*"]},
     "severity": "critical",
     "channels": ["on call"],
+    "runbook_url": "https://wiki.example.com/runbooks/success-drift",
 }
 PREVIEW = {"kind": "drift", "params": {"series": "success"}, "days": 90}
 CHANNEL = {

@@ -71,13 +71,13 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
             )
         page = rows[: query.limit]
         more = page[-1]["id"] if len(rows) > len(page) else None
-        return JSONResponse({"alerts": as_json(page), "next": more})
+        return JSONResponse({"alerts": [_public(alert) for alert in page], "next": more})
 
     @router.get("/alerts/{alert_id}", dependencies=[once], summary="Read an alert", responses=problems(*READ, 404))
     def read_alert(alert_id: AlertId, holder: KeyHolder = reader) -> Any:
         """With its evidence, its history, its incident and everything that was sent of it."""
         with database.transaction() as connection:
-            return JSONResponse(as_json(_find_alert(connection, holder.project_id, alert_id)))
+            return JSONResponse(_public(_find_alert(connection, holder.project_id, alert_id)))
 
     @router.get("/deliveries", dependencies=[once], summary="List deliveries", responses=problems(*READ))
     def list_deliveries(query: Annotated[DeliveryQuery, Query()], holder: KeyHolder = reader) -> Any:
@@ -109,7 +109,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
                 raise _no_such_alert()
             alert = _find_alert(connection, holder.project_id, alert_id)
         nudger.nudge("send")
-        return JSONResponse(as_json(alert))
+        return JSONResponse(_public(alert))
 
     @router.post("/alerts/{alert_id}/acknowledge", summary="Acknowledge an alert", responses=problems(*WRITE, 404))
     def acknowledge(
@@ -173,6 +173,11 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
             )
 
         return act(holder, alert_id, put)
+
+
+def _public(alert: dict[str, Any]) -> Any:
+    """Without numbers of rows that nobody outside can use."""
+    return as_json({name: value for name, value in alert.items() if name != "deployment_id"})
 
 
 def _find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any]:

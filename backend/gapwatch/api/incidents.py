@@ -29,14 +29,6 @@ from gapwatch.store.core.database import Connection, Database
 LARGEST_PAGE = 200
 LONGEST_SILENCE = timedelta(days=732)
 IncidentId = Annotated[int, Path(ge=1, le=2**31 - 1)]
-# What each state asked for means in the table.
-STATES = {
-    "open": ["firing", "acknowledged"],
-    "firing": ["firing"],
-    "acknowledged": ["acknowledged"],
-    "resolved": ["resolved"],
-    "all": [],
-}
 ACKNOWLEDGE = {"comment": "looking at the gripper"}
 ASSIGN = {"owner": "anna@example.com", "comment": "knows the camera"}
 SILENCE_INCIDENT = {"reason": "gripper is being changed", "minutes": 240}
@@ -83,7 +75,7 @@ def incident_routes(database: Database, keyring: Keyring, nudger: Nudger) -> API
             rows = incident_list.incidents_page(
                 connection,
                 holder.project_id,
-                states=STATES[query.state],
+                states=incident_list.STATES[query.state],
                 deployment=query.deployment,
                 severity=query.severity,
                 owner=query.owner,

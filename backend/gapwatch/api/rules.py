@@ -113,6 +113,7 @@ def _read_rule(connection: Connection, project_id: int, wanted: bodies.RuleBody)
         tuple(channels),
         wanted.dry_run,
         wanted.enabled,
+        wanted.runbook_url,
     )
 
 
@@ -126,5 +127,6 @@ def _rule(rule: Rule, channel_names: dict[int, str]) -> dict[str, Any]:
         "channels": [channel_names.get(channel_id, str(channel_id)) for channel_id in rule.channels],
         "dry_run": rule.dry_run,
         "enabled": rule.enabled,
+        "runbook_url": rule.runbook_url,
         "default": rule.is_default,
     }

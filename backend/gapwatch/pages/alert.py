@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers.load_sides import load_sides
-from gapwatch.answers.question import Question
+from gapwatch.answers.incident_change import IncidentChange, incident_change
+from gapwatch.answers.series_steps import SeriesStep, series_steps
 from gapwatch.answers.subjects import deployment_subject
-from gapwatch.answers.trend import NEEDS, TrendAnswer, answer_trend
-from gapwatch.answers.trend_line import trend_line
 from gapwatch.errors import NotFound
 from gapwatch.incidents import alert_actions
 from gapwatch.pages.alert_entry import AlertEntry
-from gapwatch.pages.alerts import alert_entry, open_alerts, reason_of
-from gapwatch.pages.figures import trend
+from gapwatch.pages.alert_words import ODD, alert_entry, open_alerts, sentence_of
+from gapwatch.pages.figures.series import series_figure
+from gapwatch.pages.figures.trend import Mark
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import alert as sentences
-from gapwatch.pages.sentences.sentence import Sentence
-from gapwatch.store.alerting import (
-    alert_list,
-    events,
-)
-from gapwatch.store.alerting.events import EventRow
-from gapwatch.store.read.sides import Window
-from gapwatch.watching.notification import sentence
+from gapwatch.pages.sentences.incident import fit_words
+from gapwatch.pages.sentences.sentence import Sentence, say
+from gapwatch.store.alerting import alert_list, events
+from gapwatch.store.alerting.incident_list import changed_at
 
 LONGEST_COMMENT = 2000
-# How long before a change an event may still explain it.
-DAYS_BEFORE = 14
-# A change is dated within hours: what is noted a little after it may still be its cause.
-HOURS_AFTER = 24
-# What is drawn around the change.
-DAYS_SHOWN = 60
 LASTING = {"1h": 60, "4h": 240, "24h": 24 * 60, "7d": 7 * 24 * 60}
-
-
-@dataclass(frozen=True)
-class PrecedingEvent:
-    """Something that happened before the change, and how long before."""
-
-    event: EventRow
-    hours_before: float
 
 
 @dataclass(frozen=True)
@@ -54,19 +35,30 @@ class AlertPage:
     entry: AlertEntry
     sentence: str
     changed_at: datetime | None
-    before: list[PrecedingEvent]
+    found: IncidentChange
     others: list[AlertEntry]
-    trend: TrendAnswer | None
+    series: str
+    runs: list[list[SeriesStep]]
+    incident_href: str | None
     deployment_href: str
     silences: dict[str, int]
 
     @property
     def headline(self) -> Sentence:
-        return sentences.headline(self.alert, self.changed_at, self.sentence)
+        try:
+            return sentences.headline(self.alert, self.changed_at, self.sentence)
+        except ODD:
+            return say(self.sentence)
 
     @property
     def evidence(self) -> list[sentences.Fact]:
-        return sentences.evidence(self.alert)
+        try:
+            return sentences.evidence(self.alert)
+        except ODD:
+            return []
+
+    def fit_of(self, event: Mapping[str, Any]) -> str:
+        return fit_words(event, self.found.change)
 
 
 class AlertHandlers:
@@ -75,40 +67,36 @@ class AlertHandlers:
 
     def show(self, visit: Visit) -> View:
         alert = self._find(visit)
-        slug = alert["deployment"]
-        changed_at = _moment(alert["evidence"].get("change_point", {}).get("at"))
-        about = changed_at or alert["opened_at"]
-        since = about - timedelta(days=DAYS_SHOWN)
-        subject = deployment_subject(visit.transaction, visit.project_id, slug)
-        question = Question(datetime.now(UTC), Window(since, None))
-        sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
-        described = subject.described
-        dated: list[EventRow] = []
-        if described is not None:
-            dated = events.events_of(visit.transaction, visit.project_id, described.id, since, None)
-        answer = answer_trend(sides)
+        slug, incident = alert["deployment"], alert["incident"]
+        estimate = changed_at(alert)
+        # The alert is looked at as an incident of its own.
+        alone = {**alert, "alerts": [alert], "changed_at": estimate or alert["opened_at"]}
+        found, drawn = incident_change(visit.transaction, visit.project_id, alone)
+        runs = series_steps(drawn[0].values, found.change.at, is_rate=drawn[0].is_rate)
+        links = visit.frame.links
         page = AlertPage(
             alert=alert,
             entry=alert_entry(visit, alert),
-            sentence=sentence(reason_of(alert)),
-            changed_at=changed_at,
-            before=_before(dated, about),
+            sentence=sentence_of(alert),
+            changed_at=estimate,
+            found=found,
             others=[entry for entry in open_alerts(visit, slug) if entry.id != alert["id"]],
-            trend=answer,
-            deployment_href=visit.frame.links.to("deployments", slug),
+            series=drawn[0].series,
+            runs=runs,
+            incident_href=None if incident is None else links.to("incidents", str(incident["id"])),
+            deployment_href=links.to("deployments", slug),
             silences=LASTING,
         )
-        drawn = {}
-        if any(step.n for step in answer.steps):
-            marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(dated, start=1)]
-            drawn["trend"] = trend.trend_figure(
-                answer,
-                trend_line(answer, changed_at),
-                marks,
-                visit.frame.links.to("episodes", deployment=slug, domain="real"),
-                changed_at,
+        figures = {}
+        if any(runs):
+            marks = [
+                Mark(number, datetime.fromisoformat(event["at"]), event["kind"])
+                for number, event in enumerate(found.events, start=1)
+            ]
+            figures["series"] = series_figure(
+                page.series, runs, found.change, is_rate=drawn[0].is_rate, marks=marks
             )
-        return View("alert.html", page, 200, drawn, about=dated)
+        return View("alert.html", page, 200, figures)
 
     def act(self, visit: Visit) -> Response:
         alert = self._find(visit)
@@ -153,14 +141,3 @@ class AlertHandlers:
         if alert is None:
             raise NotFound("There is no alert with this id.")
         return alert
-
-
-def _before(dated: list[EventRow], about: datetime) -> list[PrecedingEvent]:
-    """What happened in the two weeks before, the nearest first. Nearness is not proof."""
-    candidates = [PrecedingEvent(event, (about - event.at).total_seconds() / 3600) for event in dated]
-    near = [candidate for candidate in candidates if -HOURS_AFTER <= candidate.hours_before <= 24 * DAYS_BEFORE]
-    return sorted(near, key=lambda candidate: abs(candidate.hours_before))
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if not text else datetime.fromisoformat(text)

@@ -8,6 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class AlertEntry:
+    """`href` opens its incident, or itself while it is in none."""
+
     id: int
     headline: str
     rule: str

@@ -15,7 +15,7 @@ from gapwatch.answers.leading_categories import LeadingCategory, leading_categor
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
 from gapwatch.pages.alert_entry import AlertEntry
-from gapwatch.pages.alerts import SEVERITIES, open_alerts
+from gapwatch.pages.alert_words import SEVERITIES, open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import fleet as sentences
@@ -78,13 +78,13 @@ class FleetPage:
     earlier: str | None
     later: str | None
 
-    def fire(self, open_alerts: int, alerts_href: str) -> Sentence:
+    def fire(self, open_incidents: int, alerts_href: str) -> Sentence:
         worst = self.worst
         if worst is None:
             about_worst = sentences.worst_of(None, None, "")
         else:
             about_worst = sentences.worst_of(worst.row, worst.lead, worst.href)
-        return sentences.fire(self.urgent, open_alerts, alerts_href, about_worst)
+        return sentences.fire(self.urgent, open_incidents, alerts_href, about_worst)
 
     @property
     def title(self) -> str:

@@ -27,7 +27,9 @@ class Frame:
     role: str
     projects: list[str]
     links: Links
-    open_alerts: int
+    open_incidents: int
+    # The badge: what nobody takes care of.
+    unowned_incidents: int
     # Changes whenever something on the project's pages may have; the browser polls it.
     version: str
     address: str

@@ -8,4 +8,4 @@ from gapwatch.pages.frame import Visit
 
 
 def show_live(visit: Visit) -> Response:
-    return JSONResponse({"version": visit.frame.version, "open_alerts": visit.frame.open_alerts})
+    return JSONResponse({"version": visit.frame.version, "unowned_incidents": visit.frame.unowned_incidents})

@@ -20,6 +20,7 @@ from gapwatch.pages.deployments.deployment import DeploymentHandlers
 from gapwatch.pages.episode import EpisodeHandlers
 from gapwatch.pages.episodes import EpisodesHandlers, Export
 from gapwatch.pages.fleet import FleetHandlers
+from gapwatch.pages.incident import IncidentHandlers
 from gapwatch.pages.live_updates import show_live
 from gapwatch.pages.people.account import (
     AccountHandlers,
@@ -80,6 +81,7 @@ class PageRoutes:
         episode = EpisodeHandlers(nudge)
         deployment = DeploymentHandlers(pages.assets)
         alert = AlertHandlers(nudge)
+        incident = IncidentHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)
         self.table = (
             PageRoute("GET", "/sign-in", "anybody", sign_in.show),
@@ -107,6 +109,8 @@ class PageRoutes:
             PageRoute("GET", "/alerts", "viewer", show_alerts),
             PageRoute("GET", "/alerts/{alert_id}", "viewer", alert.show),
             PageRoute("POST", "/alerts/{alert_id}", "engineer", alert.act),
+            PageRoute("GET", "/incidents/{incident_id}", "viewer", incident.show),
+            PageRoute("POST", "/incidents/{incident_id}", "engineer", incident.act),
             PageRoute("GET", "/settings", "viewer", show_settings),
             PageRoute("GET", "/settings/rules", "viewer", show_rules),
             PageRoute("POST", "/settings/rules", "engineer", change_rules),

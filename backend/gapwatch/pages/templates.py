@@ -20,6 +20,7 @@ from gapwatch.pages.links import Links
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
 from gapwatch.pages.sentences.episode import failed_how
+from gapwatch.pages.sentences.incident import robot_word
 from gapwatch.pages.sentences.rule import matched
 from gapwatch.pages.sentences.stage import STAGES
 from gapwatch.pages.sentences.trust import correlation
@@ -43,6 +44,7 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "line_key": captions.line_key,
     "matched": matched,
     "real_higher": captions.real_higher,
+    "robot_word": robot_word,
     "robots_words": robots_words,
     "sending_command": sending_command,
     "worst_conditions": captions.worst_conditions,

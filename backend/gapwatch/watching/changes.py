@@ -18,6 +18,7 @@ LOOK_BACK = timedelta(days=7)
 SLACK = timedelta(hours=1)
 # An event inside the plausible set fits at least half as well as one at its best place; outside it less than that.
 INSIDE = 0.5
+FIRST_DAY = timedelta(days=1)
 # So many episodes before an estimate and after it say when the change was.
 EPISODES_AROUND = 200
 FEWEST_OF_A_LEVEL = 5
@@ -62,8 +63,11 @@ def change_span(
     """The span of a change of a series from its values around a detector's estimate.
 
     A detector names an episode to count from, which may be dozens of episodes off; the values around it tell
-    better, and how well. Without enough of them the estimate stands, give or take an hour.
+    better, and how well. Without enough of them the estimate stands, give or take an hour; where it is the first
+    episode there is, its cause may be a day older.
     """
+    if not any(at < estimate for at, _ in values):
+        return ChangeSpan(estimate, estimate - (FIRST_DAY if values else SLACK), estimate + SLACK)
     name = series.partition("@")[0]
     rate = name in RATE_SERIES
     sessions = evidence.get("sessions")
@@ -180,7 +184,13 @@ def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
     comparable = [s for s in shares if s.n >= FEWEST_OF_A_LEVEL and s.n < totals[s.condition]]
     comparable.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
     return [
-        {"condition": s.condition, "level": s.level, "value": s.successes / s.n, "n": s.n}
+        {
+            "condition": s.condition,
+            "level": s.level,
+            "value": s.successes / s.n,
+            "interval": list(wilson(s.successes, s.n)),
+            "n": s.n,
+        }
         for s in comparable[:MOST_SHOWN]
     ]
 

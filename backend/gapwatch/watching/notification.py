@@ -31,6 +31,7 @@ class IncidentFacts:
     slices: Sequence[Mapping[str, Any]] = ()
     changes: Sequence[Mapping[str, Any]] = ()
     robots: AffectedRobots = field(default_factory=lambda: AffectedRobots((), ()))
+    runbooks: Sequence[str] = ()
 
 
 def build(facts: IncidentFacts) -> dict[str, Any]:
@@ -62,7 +63,12 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
         "category": None if facts.category is None else dict(facts.category),
         "worst_slices": [dict(worst) for worst in facts.slices],
         "changes": [dict(change) for change in facts.changes],
-        "robots": {"affected": list(facts.robots.affected), "unaffected": list(facts.robots.unaffected)},
+        "robots": {
+            "affected": list(facts.robots.affected),
+            "unaffected": list(facts.robots.unaffected),
+            "verdict": facts.robots.verdict,
+        },
+        "runbooks": list(facts.runbooks),
         "link": facts.link,
     }
 
@@ -95,6 +101,7 @@ def lines(content: Mapping[str, Any]) -> list[str]:
         paragraphs.append(
             f"Robots affected: {_listed(affected)}" + (f"; not: {_listed(spared)}." if spared else ".")
         )
+    paragraphs += [f"Runbook: {address}" for address in content.get("runbooks", ())]
     return paragraphs
 
 

@@ -14,6 +14,8 @@ Stage = Literal["offline", "shadow", "supervised", "full"]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 RunLength = Annotated[float, Field(ge=100, le=1e9)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
+# An address of a page; without spaces, quotes and brackets it can stand in any text.
+WebAddress = Annotated[str, StringConstraints(max_length=500, pattern=r"^https?://[^\s\x00-\x20\"<>\x7f]+$")]
 SeriesName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
@@ -48,5 +50,7 @@ class Rule:
     channels: tuple[int, ...] = ()
     dry_run: bool = False
     enabled: bool = True
+    # Where it says what to do when it fires.
+    runbook_url: str | None = None
     # Whether it is one of those that every project has, unchanged.
     is_default: bool = False

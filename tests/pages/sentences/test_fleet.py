@@ -37,8 +37,8 @@ def test_of_several_fires_the_first_is_named():
 
 
 def test_without_a_new_fire_the_worst_is_named():
-    assert str(fire([], 1, "/alerts", WORST)) == "No new fire. 1 alert is taken on. The worst is elsewhere."
-    assert str(fire([], 2, "/alerts", WORST)) == "No new fire. 2 alerts are taken on. The worst is elsewhere."
+    assert str(fire([], 1, "/alerts", WORST)) == "No new fire. 1 incident is taken on. The worst is elsewhere."
+    assert str(fire([], 2, "/alerts", WORST)) == "No new fire. 2 incidents are taken on. The worst is elsewhere."
     assert str(fire([], 0, "/alerts", WORST)) == "No, nothing is on fire. The worst is elsewhere."
 
 

@@ -24,7 +24,7 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import answer_trend
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, parse_time
-from gapwatch.pages.alerts import open_alerts
+from gapwatch.pages.alert_words import open_alerts
 from gapwatch.pages.deployments.figures import draw
 from gapwatch.pages.deployments.report import Report, report_headers
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table

@@ -77,7 +77,7 @@ def trend_figure(
     data = _baseline(answer, start, end)
     for run in runs:
         data += _run(run, answer.tier, episodes)
-    data += _events(marks, floor)
+    data += event_marks(marks, floor + 3)
     return {"data": data, "layout": layout, "narrow": {"layout.xaxis.nticks": 5, "layout.margin.r": 24}}
 
 
@@ -169,7 +169,8 @@ def _month(at: datetime) -> str:
     return f"{MONTHS[at.month - 1]} {at.year}"
 
 
-def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
+def event_marks(marks: Sequence[Mark], height: float) -> list[dict[str, Any]]:
+    """The numbered glyphs of events, at this height of the figure."""
     if not marks:
         return []
     # Numbers that would touch stand on two levels.
@@ -178,9 +179,10 @@ def _events(marks: Sequence[Mark], floor: float) -> list[dict[str, Any]]:
         if later.at - earlier.at < timedelta(days=2) and sides[place - 1] == "top center":
             sides[place] = "top right"
     return [
-        {"x": [utc_text(mark.at) for mark in marks], "y": [floor + 3] * len(marks), "mode": "markers+text",
+        {"x": [utc_text(mark.at) for mark in marks], "y": [height] * len(marks), "mode": "markers+text",
          "text": [plain(mark.number) for mark in marks], "textposition": sides, "textfont": {"size": 12},
-         "marker": {"size": 9, "color": "var(--ink-2)", "symbol": [GLYPHS[mark.kind][1] for mark in marks]},
+         "marker": {"size": 9, "color": "var(--ink-2)",
+                    "symbol": [GLYPHS.get(mark.kind, GLYPHS["other"])[1] for mark in marks]},
          "hoverinfo": "skip", "type": "scatter"}
     ]  # fmt: skip
 
@@ -195,6 +197,16 @@ def _change_shapes(point: Any) -> list[dict[str, Any]]:
              "y0": 0, "y1": 1, "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}
         )  # fmt: skip
     return [*shapes, _change_line(at)]
+
+
+def change_shapes(
+    at: datetime, earliest: datetime, latest: datetime, words: str, *, is_early: bool
+) -> dict[str, Any]:
+    """Shapes and annotations of a layout: the change, and the span in which it lies with 95 %."""
+    span = {"type": "rect", "xref": "x", "yref": "paper", "x0": utc_text(earliest), "x1": utc_text(latest),
+            "y0": 0, "y1": 1, "fillcolor": "var(--line)", "line": {"width": 0}, "layer": "below"}  # fmt: skip
+    word = _change_word(utc_text(at), words) | {"xanchor": "left" if is_early else "right"}
+    return {"shapes": [span, _change_line(utc_text(at))], "annotations": [word]}
 
 
 def _change_line(at: str) -> dict[str, Any]:

@@ -138,7 +138,8 @@ class SignInGate:
                 role=project.role,
                 projects=[membership.slug for membership in memberships],
                 links=Links(project.slug if len(memberships) > 1 else None),
-                open_alerts=state.open_alerts,
+                open_incidents=state.open_incidents,
+                unowned_incidents=state.unowned_incidents,
                 version=state.version,
                 address=_address(request),
             )

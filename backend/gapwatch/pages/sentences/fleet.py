@@ -12,13 +12,13 @@ from gapwatch.pages.sentences.sentence import Part, Sentence, percent_range, say
 from gapwatch.pages.words import category_name, count, percent, plural, points
 
 
-def fire(urgent: Sequence[AlertEntry], open_alerts: int, alerts_href: str, worst: Sentence) -> Sentence:
+def fire(urgent: Sequence[AlertEntry], open_incidents: int, alerts_href: str, worst: Sentence) -> Sentence:
     """`urgent` is what nobody has taken on, the most urgent first; `worst` is said where there is none."""
     if urgent:
         return _alight(urgent, alerts_href)
-    if not open_alerts:
+    if not open_incidents:
         return together(say(strong("No, nothing is on fire.")), worst)
-    taken = say(Part(plural(open_alerts, "alert"), href=alerts_href), f" {_are(open_alerts)} taken on.")
+    taken = say(Part(plural(open_incidents, "incident"), href=alerts_href), f" {_are(open_incidents)} taken on.")
     return together(say(strong("No new fire.")), taken, worst)
 
 

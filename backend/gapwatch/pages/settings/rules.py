@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast, get_args
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.answers.rule_preview import try_rule
@@ -17,11 +17,12 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import alert_settings, detectors
 from gapwatch.watching.kinds import DEFAULT_RULES, RULE_KINDS, read_params
 from gapwatch.watching.matchers import Match
-from gapwatch.watching.rules import Rule, Severity
+from gapwatch.watching.rules import Rule, Severity, WebAddress
 
 LONGEST_NAME = 128
 PREVIEW_DAYS = 90
 DEFAULT_NAMES = {rule.name for rule in DEFAULT_RULES}
+_WEB_ADDRESS: TypeAdapter[str] = TypeAdapter(WebAddress)
 MATCHED = ("deployment", "policy", "task", "site", "stage")
 
 
@@ -37,6 +38,7 @@ class RuleEntry:
     channels: list[str]
     dry_run: bool
     enabled: bool
+    runbook_url: str | None
     is_default: bool
     # Whether the project has its own, in the place of a default one or beside them.
     is_own: bool
@@ -54,6 +56,7 @@ class RuleDraft:
     channels: list[int]
     dry_run: bool
     enabled: bool
+    runbook_url: str
 
 
 @dataclass(frozen=True)
@@ -124,10 +127,15 @@ def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         return None, f"{where}: {first['msg']}." if where else f"{first['msg']}."
+    try:
+        runbook = _WEB_ADDRESS.validate_python(draft.runbook_url) if draft.runbook_url else None
+    except ValidationError:
+        return None, "Give the runbook as an address that begins with http:// or https://."
     known = {channel.id for channel in alert_settings.channels(visit.transaction, visit.project_id)}
     chosen = tuple(number for number in draft.channels if number in known)
     severity = cast(Severity, draft.severity)
-    return Rule(draft.name, draft.kind, params, severity, match, chosen, draft.dry_run, draft.enabled), ""
+    words = (draft.name, draft.kind, params, severity, match, chosen)
+    return Rule(*words, draft.dry_run, draft.enabled, runbook), ""
 
 
 def _draft(form: Form) -> RuleDraft:
@@ -141,6 +149,7 @@ def _draft(form: Form) -> RuleDraft:
         channels=numbers,
         dry_run=form.one("dry_run") == "yes",
         enabled=True,
+        runbook_url=form.line("runbook_url", 500),
     )
 
 
@@ -155,11 +164,12 @@ def _draft_of(rule: Rule) -> RuleDraft:
         list(rule.channels),
         rule.dry_run,
         rule.enabled,
+        rule.runbook_url or "",
     )
 
 
 def _empty_draft() -> RuleDraft:
-    return RuleDraft("", "drop", "warning", "", dict.fromkeys(MATCHED, ""), [], False, True)
+    return RuleDraft("", "drop", "warning", "", dict.fromkeys(MATCHED, ""), [], False, True, "")
 
 
 def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None, problem: str = "") -> View:
@@ -181,6 +191,7 @@ def _view(visit: Visit, draft: RuleDraft, preview: dict[str, Any] | None = None,
                 [names[number] for number in rule.channels if number in names],
                 rule.dry_run,
                 rule.enabled,
+                rule.runbook_url,
                 rule.name in DEFAULT_NAMES,
                 rule.name in own,
             )

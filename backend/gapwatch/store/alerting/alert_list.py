@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, RowMapping, text
 
 _ALERTS = """
 SELECT a.id, a.rule, a.kind, d.slug AS deployment, s.name AS site, d.stage, a.series, a.state, a.severity,
        a.evidence, a.opened_at, a.state_since, a.resolved_at, a.acknowledged_at, a.acknowledged_by, a.dry_run,
-       a.regressed, a.escalating, a.incident_id AS incident
+       a.regressed, a.escalating, a.changed_at, a.deployment_id, a.incident_id AS incident
 FROM alerts a JOIN deployments d ON d.project_id = a.project_id AND d.id = a.deployment_id
 LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
 WHERE a.project_id = :p
@@ -47,7 +47,7 @@ def alerts_page(
             "limit": limit,
         },
     ).mappings()
-    return [dict(row) for row in rows]
+    return [_alert(row) for row in rows]
 
 
 def find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[str, Any] | None:
@@ -63,7 +63,7 @@ def find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[s
         """),
         place,
     ).mappings()
-    alert = dict(row)
+    alert = _alert(row)
     incident_id = alert["incident"]
     alert["history"] = [dict(transition) for transition in history]
     alert["incident"] = None if incident_id is None else _incident(connection, project_id, incident_id)
@@ -75,6 +75,11 @@ def find_alert(connection: Connection, project_id: int, alert_id: int) -> dict[s
         )
     )
     return alert
+
+
+def _alert(row: RowMapping) -> dict[str, Any]:
+    """Evidence that is no object tells nothing."""
+    return {**row, "evidence": row["evidence"] if isinstance(row["evidence"], dict) else {}}
 
 
 def _incident(connection: Connection, project_id: int, incident_id: int) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def own_rules(connection: Connection, project_id: int) -> list[Rule]:
     """The project's own rules, without those of a kind that this release does not know."""
     rows = connection.execute(
         text("""
-        SELECT name, kind, params, match, severity, channel_ids, dry_run, disabled_at IS NULL AS enabled
+        SELECT name, kind, params, match, severity, channel_ids, dry_run, disabled_at IS NULL AS enabled,
+               runbook_url
         FROM rules WHERE project_id = :p ORDER BY name
         """),
         {"p": project_id},
@@ -40,6 +41,7 @@ def own_rules(connection: Connection, project_id: int) -> list[Rule]:
             tuple(row.channel_ids),
             row.dry_run,
             row.enabled,
+            row.runbook_url,
         )
         for row in rows
         if row.kind in RULE_KINDS
@@ -51,16 +53,26 @@ def rules(connection: Connection, project_id: int) -> list[Rule]:
     return rules_in_force(own_rules(connection, project_id))
 
 
+def runbooks(connection: Connection, project_id: int) -> dict[str, str]:
+    """Return the runbook of each rule that has one."""
+    rows = connection.execute(
+        text("SELECT name, runbook_url FROM rules WHERE project_id = :p AND runbook_url IS NOT NULL"),
+        {"p": project_id},
+    )
+    return {row.name: row.runbook_url for row in rows}
+
+
 def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) -> bool:
     """Create a rule or replace the one with its name; return whether it is new."""
     made = connection.execute(
         text("""
-        INSERT INTO rules (project_id, name, kind, params, match, severity, channel_ids, dry_run, disabled_at)
+        INSERT INTO rules (project_id, name, kind, params, match, severity, channel_ids, dry_run, disabled_at,
+                           runbook_url)
         VALUES (:p, :name, :kind, CAST(:params AS jsonb), CAST(:match AS jsonb), :severity, :channels, :dry_run,
-                CASE WHEN :enabled THEN NULL ELSE now() END)
+                CASE WHEN :enabled THEN NULL ELSE now() END, :runbook_url)
         ON CONFLICT (project_id, name) DO UPDATE SET kind = excluded.kind, params = excluded.params,
             match = excluded.match, severity = excluded.severity, channel_ids = excluded.channel_ids,
-            dry_run = excluded.dry_run, disabled_at = excluded.disabled_at
+            dry_run = excluded.dry_run, disabled_at = excluded.disabled_at, runbook_url = excluded.runbook_url
         RETURNING xmax = 0
         """),
         {
@@ -73,6 +85,7 @@ def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) ->
             "channels": list(rule.channels),
             "dry_run": rule.dry_run,
             "enabled": rule.enabled,
+            "runbook_url": rule.runbook_url,
         },
     ).scalar_one()
     audit(connection, project_id, actor, "rule.put", f"rule/{rule.name}", kind=rule.kind, severity=rule.severity)

@@ -9,6 +9,14 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, text
 
 NOBODY = "nobody"
+# What each state that can be asked for means in the table.
+STATES = {
+    "open": ["firing", "acknowledged"],
+    "firing": ["firing"],
+    "acknowledged": ["acknowledged"],
+    "resolved": ["resolved"],
+    "all": [],
+}
 # Deliveries and lines of history that one incident shows.
 MOST_LINES = 500
 _TIMES = ("opened_at", "changed_at", "resolved_at")
@@ -84,9 +92,13 @@ def find_incident(connection: Connection, project_id: int, incident_id: int) -> 
 
 
 def _incident(row: RowMapping) -> dict[str, Any]:
-    """Without a change of its own it changed with the first of its alerts, at the latest when it opened."""
+    """Without a change of its own it changed with the first of its alerts, at the latest when it opened.
+
+    What is merely worth knowing counts only where there is nothing else.
+    """
     alerts = [_alert(alert) for alert in row["alerts"]]
-    changes = [at for at in map(changed_at, alerts) if at is not None]
+    telling = [alert for alert in alerts if alert["severity"] != "info"] or alerts
+    changes = [at for at in map(changed_at, telling) if at is not None]
     return {**row, "alerts": alerts, "changed_at": row["changed_at"] or min([row["opened_at"], *changes])}
 
 

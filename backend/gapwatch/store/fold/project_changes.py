@@ -14,9 +14,10 @@ SELECT coalesce((SELECT folds FROM project_changes WHERE project_id = :p), 0) AS
        coalesce((SELECT max(id) FROM audit_entries WHERE project_id = :p), 0) AS audited,
        coalesce((SELECT max(id) FROM alert_transitions WHERE project_id = :p), 0) AS moved,
        coalesce((SELECT max(id) FROM rejected_records WHERE project_id = :p), 0) AS rejected,
+       coalesce((SELECT max(id) FROM incident_history WHERE project_id = :p), 0) AS acted,
        (SELECT options FROM projects WHERE id = :p) AS options,
-       (SELECT count(*) FROM alerts WHERE project_id = :p AND state <> 'resolved' AND state <> 'pending'
-          AND NOT dry_run) AS open
+       (SELECT count(*) FROM incidents WHERE project_id = :p AND state <> 'resolved') AS open,
+       (SELECT count(*) FROM incidents WHERE project_id = :p AND state <> 'resolved' AND owner IS NULL) AS unowned
 """)
 _COUNT = text("""
 INSERT INTO project_changes AS c (project_id, folds) SELECT unnest(CAST(:projects AS int[])), 1
@@ -26,14 +27,18 @@ ON CONFLICT (project_id) DO UPDATE SET folds = c.folds + 1
 
 @dataclass(frozen=True)
 class ProjectState:
+    """`unowned_incidents` are those of the open ones that nobody takes care of."""
+
     version: str
-    open_alerts: int
+    open_incidents: int
+    unowned_incidents: int
     options: dict[str, Any]
 
 
 def project_state(connection: Connection, project_id: int) -> ProjectState:
     row = connection.execute(_STATE, {"p": project_id}).one()
-    return ProjectState(f"{row.folds}.{row.audited}.{row.moved}.{row.rejected}", row.open, row.options)
+    version = f"{row.folds}.{row.audited}.{row.moved}.{row.rejected}.{row.acted}"
+    return ProjectState(version, row.open, row.unowned, row.options)
 
 
 def count_folds(connection: Connection, project_ids: Collection[int]) -> None:

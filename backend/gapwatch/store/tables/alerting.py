@@ -85,6 +85,8 @@ class RuleTable(Base):
     dry_run: Mapped[bool] = mapped_column(server_default=text("false"))
     created_at: Mapped[CreatedAt]
     disabled_at: Mapped[Time | None]
+    # Where it says what to do when it fires.
+    runbook_url: Mapped[Word | None]
 
 
 class IncidentTable(Base):

@@ -1,0 +1,178 @@
+import json
+import re
+
+import httpx
+import pytest
+from pages.test_alerts import engineer  # noqa: F401 - a fixture
+from people import PASSWORD, Browser, somebody
+from sqlalchemy import text
+
+from gapwatch.accounts import put_person
+from parts import make_project
+
+ODD = [None, [], "words", {}, {"change_point": None}, {"change_point": {"at": "yesterday"}}, {"since": {"value": None}},
+       {"reference": "sim", "since": 7, "drop": [], "change_point": "?", "sessions": 3, "e_value": "many"},
+       {"reference": {"side": "sim", "value": 3, "n": -1}, "interval": [1], "now": "x", "arl": "a"},
+       {"since": {"value": 0.5, "n": "?", "interval": None}, "drop": {"value": "?", "interval": None}}]  # fmt: skip
+
+
+def the_incident(project) -> int:
+    return project.value("SELECT max(id) FROM incidents WHERE project_id = :p")
+
+
+def words_of(page: httpx.Response) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def run(project, statement: str, **parameters) -> None:
+    with project.database.transaction() as connection:
+        connection.execute(text(statement), {"p": project.id, **parameters})
+
+
+def test_an_incident_tells_now_and_what_can_be_done(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    page = engineer.get(f"/incidents/{number}")
+    words = words_of(page)
+    assert re.search(r"berlin-line-3: \d\d points below sim", words)
+    assert re.search(r"Real success: 5\d % now \(n 100, [\d.]+ to [\d.]+\) , 96 % in sim", words)
+    assert re.search(r"That is [\d.]+ points less \([\d.]+ to [\d.]+\) , since", words)
+    assert re.search(r"Acknowledge, \d alerts?", words)
+    assert "Computed" in words and "How this was decided" in words and "Nobody was told." in words
+    failures = re.search(r'<a href="(/episodes\?[^"]+)">(\d+) failures since the change', page.text)
+    listed = engineer.get(failures[1].replace("&amp;", "&") + "&format=json").json()["page"]
+    assert len(listed["entries"]) == min(int(failures[2]), len(listed["entries"])) > 0
+    twin = engineer.get(f"/incidents/{number}?format=json").json()["page"]
+    with project.client("read") as client:
+        api = client.get(f"/incidents/{number}").json()
+    assert twin["standing"]["now"] == api["now"] and twin["found"]["robots"] == api["robots"]
+
+
+def test_it_is_assigned_acknowledged_silenced_commented_on_and_resolved(engineer, project):  # noqa: F811
+    address = f"/incidents/{the_incident(project)}"
+    who = f"engineer-{project.slug}@example.com"
+    assert f"passed it on: to {who}" in words_of(engineer.submit(address, project.slug, act="assign", owner=who))
+    taken = engineer.submit(address, project.slug, act="acknowledge")
+    assert 'data-s="acknowledged"' in taken.text and "data-acknowledge" not in taken.text
+    assert "a remark" in engineer.submit(address, project.slug, act="comment", comment="a remark").text
+    for span in ({"for": "4h"}, {"for": "morning"}, {"for": "custom", "hours": "12"}):
+        assert engineer.submit(address, project.slug, act="silence", comment="known", **span).status_code == 200
+    assert engineer.get("/settings/silences").text.count("known") >= 3
+    over = engineer.submit(address, project.slug, act="resolve", comment="new pads", mitigation="yes")
+    assert 'data-s="resolved"' in over.text
+    assert engineer.submit(address, project.slug, act="acknowledge").status_code == 409
+    assert "late word" in engineer.submit(address, project.slug, act="comment", comment="late word").text
+    assert engineer.get("/alerts?state=resolved").text.count("data-row") == 1
+    events = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]["events"]
+    assert [event["title"] for event in events] == ["new pads"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"act": "explode"}, 404),
+        ({"act": "comment", "comment": ""}, 404),
+        ({"act": "silence", "comment": "x", "for": "9y"}, 422),
+        ({"act": "silence", "comment": "x", "for": "custom", "hours": "0"}, 422),
+        ({"act": "assign", "owner": "stranger@example.com"}, 422),
+    ],
+)
+def test_what_cannot_be_done_is_refused(engineer, project, fields, status):  # noqa: F811
+    assert engineer.submit(f"/incidents/{the_incident(project)}", project.slug, **fields).status_code == status
+
+
+def test_who_may_only_look_sees_everything_and_acts_on_nothing(engineer, project, service):  # noqa: F811
+    address = f"/incidents/{the_incident(project)}"
+    with Browser(service, somebody(project, "viewer")) as viewer:
+        assert "data-acknowledge" not in viewer.get(address).text
+        assert viewer.submit(address, project.slug, act="acknowledge").status_code == 403
+        assert "data-acknowledge" not in viewer.get("/alerts").text
+
+
+@pytest.mark.parametrize("number", ["0", "999999999", "abc", "99999999999999999999", "%00", "²"])
+def test_an_incident_that_does_not_exist_has_no_page(engineer, project, number):  # noqa: F811
+    assert engineer.get(f"/incidents/{number}").status_code == 404
+    assert engineer.submit(f"/incidents/{number}", project.slug, act="acknowledge").status_code == 404
+
+
+def test_a_link_of_a_message_leads_through_sign_in_and_to_the_right_project(engineer, project, service):  # noqa: F811
+    number = the_incident(project)
+    other = make_project(service, project.database)
+    who = {"email": f"both-{project.slug}@example.com", "password": PASSWORD}
+    # The first of the two by name may be either: the link names none.
+    for one in (project, other):
+        put_person(project.database, who["email"], PASSWORD, one.slug, "engineer")
+    with Browser(service) as browser:
+        asked = browser.get(f"/incidents/{number}")
+        assert asked.url.path == "/sign-in" and asked.url.params["to"] == f"/incidents/{number}"
+        opened = browser.post("/sign-in", data={**who, "to": f"/incidents/{number}"})
+        assert opened.url.path == f"/incidents/{number}"
+        assert "berlin-line-3" in opened.text
+        assert browser.get(f"/incidents/{number}?project={other.slug}").status_code == 404
+
+
+@pytest.mark.parametrize("evidence", ODD, ids=lambda evidence: json.dumps(evidence)[:40])
+def test_no_evidence_however_odd_breaks_a_page(engineer, project, evidence):  # noqa: F811
+    number = the_incident(project)
+    run(
+        project,
+        "UPDATE alerts SET evidence = CAST(:e AS jsonb) WHERE project_id = :p AND incident_id IS NOT NULL",
+        e=json.dumps(evidence),
+    )
+    [[alert]] = project.rows("SELECT min(id) FROM alerts WHERE project_id = :p AND incident_id IS NOT NULL")
+    for address in (f"/incidents/{number}", "/alerts", f"/alerts/{alert}", "/", "/deployments/berlin-line-3"):
+        assert engineer.get(address).status_code == 200, address
+    with project.client("read") as client:
+        assert client.get(f"/incidents/{number}").status_code == 200
+        assert client.get("/incidents").status_code == 200
+
+
+def test_rows_of_another_release_break_no_page(engineer, project):  # noqa: F811
+    """An unknown kind, a series of signs, content that is no object, an incident without alerts or changes."""
+    number = the_incident(project)
+    run(
+        project,
+        "UPDATE alerts SET kind = 'of_the_future', series = U&'signal:\\2603 <b>&\\202E', rule = '<i>rule</i>'"
+        " WHERE project_id = :p AND id = (SELECT max(id) FROM alerts WHERE project_id = :p)",
+    )
+    run(project, "UPDATE incidents SET content = 'null', changed_at = '1970-01-01' WHERE project_id = :p")
+    assert engineer.get(f"/incidents/{number}").status_code == 200
+    assert "<i>rule" not in engineer.get(f"/incidents/{number}").text
+    run(project, "UPDATE alerts SET incident_id = NULL WHERE project_id = :p")
+    run(project, "UPDATE incidents SET changed_at = '2999-01-01', owner = '<b>gone</b>' WHERE project_id = :p")
+    for address in (f"/incidents/{number}", "/alerts"):
+        page = engineer.get(address)
+        assert page.status_code == 200 and "<b>gone" not in page.text
+    assert "no reason is left" in engineer.get("/alerts").text
+    # A slug like no pattern: an unknown version of content is told by nothing.
+    run(project, "UPDATE episodes SET robot_id = NULL WHERE project_id = :p")
+    assert engineer.get(f"/incidents/{number}").status_code == 200
+
+
+def test_the_alerted_signal_is_drawn(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    run(
+        project,
+        "UPDATE alerts SET series = 'duration', kind = 'drift' WHERE project_id = :p"
+        " AND id = (SELECT max(id) FROM alerts WHERE project_id = :p AND incident_id IS NOT NULL)",
+    )
+    run(project, "UPDATE episodes SET duration_s = 5 + random() WHERE project_id = :p AND domain = 'real'")
+    [[alert]] = project.rows("SELECT max(id) FROM alerts WHERE project_id = :p AND incident_id IS NOT NULL")
+    series = [one["series"] for one in engineer.get(f"/incidents/{number}?format=json").json()["page"]["series"]]
+    assert "duration" in series
+    page = engineer.get(f"/alerts/{alert}").text
+    assert re.search(r'id="t-series">duration of', page) and "fig-series" in page
+
+
+def test_a_runbook_is_linked(engineer, project):  # noqa: F811
+    rule = {
+        "name": "success-below-sim",
+        "kind": "drop",
+        "severity": "warning",
+        "runbook_url": "https://wiki.example.com/drop?a=1",
+    }
+    with project.client("admin") as client:
+        assert client.post("/rules", json=rule | {"runbook_url": "javascript:alert(1)"}).status_code == 422
+        assert client.post("/rules", json=rule).json()["runbook_url"] == rule["runbook_url"]
+    assert 'href="https://wiki.example.com/drop?a=1"' in engineer.get(f"/incidents/{the_incident(project)}").text
+    run(project, "UPDATE rules SET runbook_url = 'javascript:alert(1)' WHERE project_id = :p")
+    assert "javascript:" not in engineer.get(f"/incidents/{the_incident(project)}").text
