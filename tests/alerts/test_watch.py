@@ -163,7 +163,8 @@ def test_episodes_in_sessions_are_judged_by_session_and_a_restart_loses_none(sta
         assert one["sessions"]["n"] >= 5
         assert START + timedelta(minutes=230) < datetime.fromisoformat(one["change_point"]["at"])
     stage.send()
-    assert len(stage.receiver.webhooks("trigger")) == 1
+    told = [{tell["kind"] for tell in body["tells"]} for body in stage.receiver.webhooks("trigger")]
+    assert told == [{"performance"}, {"gate"}]
 
 
 def test_deployments_are_watched_apart(stage):
@@ -191,7 +192,7 @@ def test_a_violation_is_told_at_once_and_again_over_an_open_incident_because_it_
     assert {reason["rule"] for reason in second["reasons"]} >= {"safety-violation", "success-drift"}
 
 
-def test_what_joins_later_and_is_not_more_severe_is_quiet(stage):
+def test_what_joins_later_is_told_if_it_is_of_another_kind(stage):
     stage.add_channel()
     stage.happen(0.95, 300, interventions=0)
     stage.happen(0.1, 30, interventions=0)
@@ -199,7 +200,12 @@ def test_what_joins_later_and_is_not_more_severe_is_quiet(stage):
     stage.happen(0.1, 60, interventions=1)
     assert "interventions-drift interventions" in stage.alerts()
     stage.send()
-    assert len(stage.receiver.got) == 1
+    first, second = stage.receiver.webhooks("trigger")
+    assert "interventions" in second["headline"]
+    assert second["headline"].endswith("; it did worse before")
+    assert second["incident"] == first["incident"]
+    assert [tell["kind"] for tell in second["tells"]] == ["safety"]
+    assert second["reasons"][0]["rule"] == "interventions-drift"
     assert stage.rows("SELECT count(DISTINCT incident_id) FROM alerts") == [(1,)]
 
 

@@ -109,3 +109,32 @@ def test_every_kind_has_words():
         )
     [one] = build(facts(reason("category", series="visual", evidence=category)))["reasons"]
     assert one["sentence"].startswith("visual costs 12 points of success [8, 16]")
+
+
+def test_what_is_news_leads_even_before_what_is_more_severe_and_says_what_was_known():
+    known = reason("no_data", "critical", "robot:ur5e-1", {"robot": "ur5e-1"}, "robot-silent")
+    news = facts(
+        known,
+        reason(evidence=DRIFT | {"change_point": {}}),
+        headlines={"performance": "{what}; {known}"},
+        known=["silence"],
+        acknowledged_by="anna",
+    )
+    content = build(news)
+    assert content["headline"] == "berlin-line-3: success 91 % → 48 % (n 52); it was silent before"
+    assert content["severity"] == "warning"
+    assert [(one["reason_kind"], one["is_new"]) for one in content["reasons"]] == [
+        ("performance", True),
+        ("silence", False),
+    ]
+    assert content["tells"] == [{"kind": "performance", "severity": "warning", "since": "2026-11-16T09:14:00Z"}]
+    assert content["known"] == ["silence"]
+    text = lines(content)
+    assert text[1].startswith("Known before: ur5e-1 silent")
+    assert text[2].startswith("anna acknowledged what was known before")
+
+
+def test_without_news_of_its_own_every_reason_is_news():
+    content = build(facts(reason()))
+    assert content["reasons"][0]["is_new"]
+    assert [tell["kind"] for tell in content["tells"]] == ["performance"]

@@ -4,7 +4,8 @@ robots.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
@@ -24,13 +25,29 @@ from gapwatch.watching.changes import (
 )
 from gapwatch.watching.notification import IncidentFacts
 from gapwatch.watching.phrases import AlertReason
+from gapwatch.watching.reason_kinds import ReasonKind
+
+
+@dataclass(frozen=True)
+class IncidentNews:
+    """What of an incident is news, as headlines by kind of reason; what people know, and who took that on."""
+
+    headlines: Mapping[ReasonKind, str]
+    known: Sequence[ReasonKind]
+    acknowledged_by: str | None
+
 
 # Series whose change is a change of success; only for these do slices and robots say something.
 OF_SUCCESS = ("success", "success@")
 
 
 def gather(
-    connection: Connection, labels: DeploymentLabels, alerts: Sequence[OpenAlert], link: str, now: datetime
+    connection: Connection,
+    labels: DeploymentLabels,
+    alerts: Sequence[OpenAlert],
+    link: str,
+    now: datetime,
+    news: IncidentNews,
 ) -> IncidentFacts:
     reasons = [
         AlertReason(
@@ -57,6 +74,9 @@ def gather(
         "link": link,
         "reasons": reasons,
         "runbooks": [known[name] for name in dict.fromkeys(alert.rule for alert in alerts) if name in known],
+        "headlines": news.headlines,
+        "known": news.known,
+        "acknowledged_by": news.acknowledged_by,
     }
     if since is None:
         return IncidentFacts(**base)  # type: ignore[arg-type]

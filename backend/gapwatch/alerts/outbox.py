@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,9 +14,9 @@ from gapwatch.alerts import delivery_queue
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import CHANNEL_KINDS, email, read_config
 from gapwatch.channels.kinds.email import EmailConfig
-from gapwatch.channels.message import Attempt, Message
+from gapwatch.channels.message import Attempt, Message, ToldReason
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store.alerting import mail_addresses
+from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
 from gapwatch.store.alerting.outbox import ClaimedDelivery
 from gapwatch.store.core.database import Connection, Database
@@ -80,7 +80,8 @@ class Sender:
             config = read_config(delivery.kind, delivery.config, secrets)
             if isinstance(config, EmailConfig):
                 return self._mail(connection, config, delivery)
-            return CHANNEL_KINDS[delivery.kind].send(config, message_of(delivery), self._egress)
+            told = outbox.told_before(connection, delivery) if delivery.incident_id is not None else []
+            return CHANNEL_KINDS[delivery.kind].send(config, message_of(delivery, told), self._egress)
         except ServiceUnavailable:
             raise
         except Exception as error:
@@ -108,7 +109,7 @@ class Sender:
         return attempt
 
 
-def message_of(delivery: ClaimedDelivery) -> Message:
+def message_of(delivery: ClaimedDelivery, told: Sequence[ToldReason] = ()) -> Message:
     return Message(
         id=f"{delivery.project_id}-{delivery.id}",
         project=delivery.dedup_key.split("/")[1],
@@ -117,4 +118,5 @@ def message_of(delivery: ClaimedDelivery) -> Message:
         content=delivery.content,
         created_at=delivery.created_at,
         now=datetime.now(UTC),
+        told=told,
     )

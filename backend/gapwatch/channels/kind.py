@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import urlsplit
@@ -53,7 +53,8 @@ class ChannelKind:
     """One kind of channel; the module that defines it gives it its name.
 
     `secrets` names the fields that are encrypted and never shown again. `send` makes one attempt and returns what
-    came of it. `note` stands below the form, `remarks` in the table of docs/alerts.md.
+    came of it. A kind that forgets what it is not told again has `resend`, which tells it of all that is open at
+    once. `note` stands below the form, `remarks` in the table of docs/alerts.md.
     """
 
     label: str
@@ -63,6 +64,7 @@ class ChannelKind:
     secrets: frozenset[str] = frozenset()
     hints: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    resend: Callable[[Any, Sequence[Message], Egress], Attempt] | None = None
 
     def form_fields(self) -> list[FormField]:
         """Read the form's fields off the configuration model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -13,8 +13,28 @@ PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: 
 
 
 @dataclass(frozen=True)
+class ToldReason:
+    """One kind of reason that a channel was told of, or may have been: in which notification, and since when it is
+    over.
+
+    What an earlier release sent has no kind.
+    """
+
+    number: int
+    kind: str
+    severity: str
+    since: str
+    over_at: datetime | None
+    was_tried: bool
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Message:
-    """One delivery. `id` and `dedup_key` stay the same over all tries; the key also over all actions."""
+    """One delivery. `id` and `dedup_key` stay the same over all tries; the key also over all actions.
+
+    `told` is what this channel was told of the incident up to this delivery, oldest first.
+    """
 
     id: str
     project: str
@@ -23,6 +43,12 @@ class Message:
     content: Mapping[str, Any]
     created_at: datetime
     now: datetime
+    told: Sequence[ToldReason] = ()
+
+    @property
+    def number(self) -> int:
+        """Which notification of its incident this is, counted from one."""
+        return int(self.content.get("number", 1))
 
     @property
     def headline(self) -> str:
@@ -56,3 +82,21 @@ class Attempt:
     answer: str
     took_ms: int
     retry_after_s: float | None = None
+
+
+def told_reasons(content: Mapping[str, Any], over: Mapping[str, datetime], *, was_tried: bool) -> list[ToldReason]:
+    """The kinds of reasons that one notification tells of; `over` says when those that are over ended."""
+    severity, opened_at = str(content.get("severity", "info")), str(content.get("opened_at", ""))
+    tells = content.get("tells") or [{"kind": "", "severity": severity, "since": opened_at}]
+    return [
+        ToldReason(
+            int(content.get("number", 1)),
+            tell["kind"],
+            tell["severity"],
+            tell["since"],
+            over.get(tell["kind"]),
+            was_tried,
+            content,
+        )
+        for tell in tells
+    ]

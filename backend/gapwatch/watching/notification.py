@@ -8,8 +8,10 @@ from typing import Any
 
 from gapwatch.watching.changes import AffectedRobots, slice_words
 from gapwatch.watching.kinds import RULE_KINDS
-from gapwatch.watching.notify_policy import rank
+from gapwatch.watching.notify_policy import KNOWN_BEFORE, rank
 from gapwatch.watching.phrases import AlertReason, category_name, clock, series_phrase
+from gapwatch.watching.reason_kinds import REASON_KINDS, ReasonKind, reason_kind
+from gapwatch.watching.series import time_words
 
 HEADLINE_LENGTH = 100
 SUMMARY_LENGTH = 1024
@@ -17,7 +19,11 @@ SUMMARY_LENGTH = 1024
 
 @dataclass(frozen=True)
 class IncidentFacts:
-    """Everything known when a notification is written."""
+    """Everything known when a notification is written.
+
+    `headlines` are what the table of `notify_policy` says for each kind of reason that is news; without any, all
+    are. `known` are the kinds that people were told of before, and `acknowledged_by` took them on.
+    """
 
     deployment: str
     policy: str
@@ -32,14 +38,32 @@ class IncidentFacts:
     changes: Sequence[Mapping[str, Any]] = ()
     robots: AffectedRobots = field(default_factory=lambda: AffectedRobots((), ()))
     runbooks: Sequence[str] = ()
+    headlines: Mapping[ReasonKind, str] = field(default_factory=dict)
+    known: Sequence[ReasonKind] = ()
+    acknowledged_by: str | None = None
 
 
 def build(facts: IncidentFacts) -> dict[str, Any]:
-    """The content of a notification. Headline first: what fell, from what to what, since when."""
-    reasons = sorted(facts.reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
+    """The content of a notification. Headline first: what fell, from what to what, since when; and in it, and in
+    the reasons, what is news first.
+    """
+
+    headlines = facts.headlines or {_kind_of(reason): "{what}" for reason in facts.reasons}
+
+    def is_new(reason: AlertReason) -> bool:
+        return _kind_of(reason) in headlines
+
+    reasons = sorted(
+        facts.reasons, key=lambda r: (not is_new(r), -rank(r.severity), _order(r), r.opened_at, r.series)
+    )
     leading = reasons[0]
+    leading_kind = _kind_of(leading)
+    known = [KNOWN_BEFORE[kind] for kind in REASON_KINDS if kind in facts.known and kind != leading_kind]
+    headline = headlines[leading_kind].format(
+        what=phrase(leading), known=", ".join(known[:1]), severity=leading.severity
+    )
     return {
-        "headline": cut(f"{facts.deployment}: {phrase(leading)}", HEADLINE_LENGTH),
+        "headline": cut(f"{facts.deployment}: {headline}", HEADLINE_LENGTH),
         "severity": leading.severity,
         "deployment": facts.deployment,
         "policy": {"name": facts.policy, "version": facts.version},
@@ -51,6 +75,8 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
             {
                 "rule": reason.rule,
                 "kind": reason.kind,
+                "reason_kind": _kind_of(reason),
+                "is_new": is_new(reason),
                 "severity": reason.severity,
                 "series": reason.series,
                 "sentence": sentence(reason),
@@ -60,6 +86,9 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
             }
             for reason in reasons
         ],
+        "tells": _tells([reason for reason in reasons if is_new(reason)]),
+        "known": [kind for kind in facts.known if kind not in headlines],
+        "reopened_from": facts.acknowledged_by,
         "category": None if facts.category is None else dict(facts.category),
         "worst_slices": [dict(worst) for worst in facts.slices],
         "changes": [dict(change) for change in facts.changes],
@@ -86,7 +115,13 @@ def test_content(channel: str) -> dict[str, Any]:
 
 def lines(content: Mapping[str, Any]) -> list[str]:
     """The notification as lines of plain text, for mail, chat and anything without fields of its own."""
-    paragraphs = [reason["sentence"] for reason in content["reasons"]]
+    reasons = content["reasons"]
+    paragraphs = [reason["sentence"] for reason in reasons if reason.get("is_new", True)]
+    paragraphs += [f"Known before: {reason['sentence']}" for reason in reasons if not reason.get("is_new", True)]
+    if content.get("reopened_from"):
+        paragraphs.append(
+            f"{content['reopened_from']} acknowledged what was known before; this is to be taken on again."
+        )
     category = content.get("category")
     if category:
         points = f"{100 * category['contribution']:.0f} points"
@@ -131,6 +166,25 @@ def sentence(reason: AlertReason) -> str:
 
 def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def _tells(reasons: Sequence[AlertReason]) -> list[dict[str, str]]:
+    """Each kind of reason that is news, with its worst severity and since when it holds."""
+    by_kind: dict[ReasonKind, list[AlertReason]] = {}
+    for reason in reasons:
+        by_kind.setdefault(_kind_of(reason), []).append(reason)
+    return [
+        {
+            "kind": kind,
+            "severity": max((reason.severity for reason in of_kind), key=rank),
+            "since": time_words(min(reason.opened_at for reason in of_kind)),
+        }
+        for kind, of_kind in by_kind.items()
+    ]
+
+
+def _kind_of(reason: AlertReason) -> ReasonKind:
+    return reason_kind(reason.kind, reason.series)
 
 
 def _since(reason: AlertReason) -> str | None:

@@ -107,3 +107,13 @@ def plan(
             due_at = routing.quiet_hours.over_at(due_at) or due_at
         planned.append(PlannedDelivery(target.id, due_at, reason))
     return planned
+
+
+def earliest(deliveries: Sequence[PlannedDelivery]) -> list[PlannedDelivery]:
+    """One delivery a channel, the first to go out, in the order of the channels."""
+    chosen: dict[int, PlannedDelivery] = {}
+    for delivery in deliveries:
+        known = chosen.get(delivery.channel_id)
+        if known is None or delivery.due_at < known.due_at:
+            chosen[delivery.channel_id] = delivery
+    return list(chosen.values())

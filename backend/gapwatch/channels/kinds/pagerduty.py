@@ -1,4 +1,8 @@
-"""PagerDuty Events API v2: trigger, acknowledge and resolve under one dedup_key, through one routing key."""
+"""PagerDuty Events API v2: trigger, acknowledge and resolve under one dedup_key, through one routing key.
+
+PagerDuty notifies nobody of further events of an alert that somebody acknowledged. So every notification of an
+incident that has to reach people has a key of its own; acknowledging and resolving go to all of them.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +25,35 @@ class PagerDutyConfig(ChannelConfig):
 
 
 def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
-    action = "trigger" if message.action == "test" else message.action
-    attempt = egress.post(config.url, event(config.routing_key, action, message), JSON)
-    if message.action == "test" and attempt.outcome == "sent":
-        # A test shall leave nothing open.
-        egress.post(config.url, event(config.routing_key, "resolve", message), JSON)
+    if message.action in {"trigger", "test"}:
+        attempt = _send_event(config, "trigger", message, message.number, egress)
+        if message.action == "test" and attempt.outcome == "sent":
+            # A test shall leave nothing open.
+            _send_event(config, "resolve", message, message.number, egress)
+        return attempt
+    numbers = sorted({told.number for told in message.told}) or [message.number]
+    for number in numbers:
+        attempt = _send_event(config, message.action, message, number, egress)
+        if attempt.outcome != "sent":
+            # Tried again from the first: to say it twice changes nothing there.
+            break
     return attempt
 
 
-def event(routing_key: str, action: str, message: Message) -> bytes:
+def dedup_key(message: Message, number: int) -> str:
+    """The key of one notification of an incident; the first has that of the incident."""
+    return message.dedup_key[:240] + (f"/{number}" if number > 1 else "")
+
+
+def _send_event(config: PagerDutyConfig, action: str, message: Message, number: int, egress: Egress) -> Attempt:
+    return egress.post(config.url, event(config.routing_key, action, message, number), JSON)
+
+
+def event(routing_key: str, action: str, message: Message, number: int) -> bytes:
     body: dict[str, Any] = {
         "routing_key": routing_key,
         "event_action": action,
-        "dedup_key": message.dedup_key[:255],
+        "dedup_key": dedup_key(message, number),
     }
     if action == "trigger":
         content = message.content
@@ -66,7 +86,7 @@ KIND = ChannelKind(
     secrets=frozenset({"routing_key"}),
     hints={"routing_key": "the integration's key", "url": "https://…"},
     remarks=(
-        "Events v2, one `dedup_key` an incident; our `warning` is PagerDuty's `error`, "
-        "so that it is of high urgency"
+        "Events v2, one `dedup_key` a notification of an incident, since PagerDuty notifies nobody of more events "
+        "of an acknowledged one; our `warning` is PagerDuty's `error`, so that it is of high urgency"
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,9 +20,12 @@ class OpenIncident:
     opened_at: datetime
     notified_at: datetime | None
     notified_severity: str | None
+    acknowledged_by: str | None
 
 
-_INCIDENT = "id, severity, opened_at, paged_at AS notified_at, paged_severity AS notified_severity"
+_INCIDENT = (
+    "id, severity, opened_at, paged_at AS notified_at, paged_severity AS notified_severity, acknowledged_by"
+)
 
 
 def open_incident(connection: Connection, project_id: int, deployment_id: int) -> OpenIncident | None:
@@ -89,16 +92,29 @@ def mark_acknowledged(connection: Connection, project_id: int, incident_id: int,
 
 
 def mark_notified(
-    connection: Connection, project_id: int, incident: OpenIncident, content: Mapping[str, Any]
+    connection: Connection,
+    project_id: int,
+    incident_id: int,
+    content: Mapping[str, Any],
+    *,
+    severity: str,
+    kinds: Collection[str],
 ) -> None:
-    """People are being told; what is more severe than what somebody took on has to be taken on again."""
+    """People are being told of these kinds of reasons; who took on the others has not taken on these."""
     connection.execute(
         text("""
         UPDATE incidents SET paged_at = now(), paged_severity = :severity, page_at = NULL, state = 'firing',
-            acknowledged_at = NULL, acknowledged_by = NULL, content = CAST(:content AS jsonb)
+            acknowledged_at = NULL, acknowledged_by = NULL, content = CAST(:content AS jsonb),
+            told_reasons = ARRAY(SELECT DISTINCT unnest(told_reasons || CAST(:kinds AS text[])) ORDER BY 1)
         WHERE project_id = :p AND id = :id
         """),
-        {"p": project_id, "id": incident.id, "severity": incident.severity, "content": json.dumps(content)},
+        {
+            "p": project_id,
+            "id": incident_id,
+            "severity": severity,
+            "content": json.dumps(content),
+            "kinds": list(kinds),
+        },
     )
 
 
@@ -170,11 +186,6 @@ def incident_state(connection: Connection, project_id: int, incident_id: int) ->
     return IncidentState(**row.one())
 
 
-def last_notified_at(connection: Connection, project_id: int, deployment_id: int) -> datetime | None:
-    statement = text("SELECT max(paged_at) FROM incidents WHERE project_id = :p AND deployment_id = :d")
-    return connection.execute(statement, {"p": project_id, "d": deployment_id}).scalar()
-
-
 def postpone_notification(connection: Connection, project_id: int, incident_id: int, at: datetime | None) -> None:
     connection.execute(
         text("UPDATE incidents SET page_at = :at WHERE project_id = :p AND id = :id"),
@@ -183,11 +194,9 @@ def postpone_notification(connection: Connection, project_id: int, incident_id: 
 
 
 def reconsider_untold(connection: Connection, project_id: int) -> None:
-    """Look again at what is open and nobody was told of: somebody to tell may have been found."""
+    """Look again at what is open: somebody to tell of what nobody was told of may have been found."""
     connection.execute(
-        text("""
-        UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND paged_at IS NULL
-        """),
+        text("UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved'"),
         {"p": project_id},
     )
 

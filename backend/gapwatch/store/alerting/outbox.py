@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.channels.message import Attempt
+from gapwatch.channels.message import Attempt, ToldReason, told_reasons
 from gapwatch.watching.delivery_policy import (
     GIVE_UP_AFTER,
     Action,
@@ -112,14 +112,16 @@ def informed_channels(connection: Connection, project_id: int, incident_id: int)
     )
 
 
-# The first of its incident and channel, or a resolve, which decides on all before it.
+# The first of its incident and channel, or a resolve, which decides on all before it. A trigger does not wait for
+# one that is held back, for quiet hours say: it may be more urgent.
 _NEXT_DUE = text("""
 SELECT d.project_id, d.id, d.incident_id, d.channel_id, d.action, d.dedup_key, d.content, d.attempts, d.created_at,
        d.give_up_at, d.reason, c.kind, c.config, c.secret AS sealed, c.disabled_at IS NULL AS enabled
 FROM deliveries d JOIN channels c ON c.project_id = d.project_id AND c.id = d.channel_id
 WHERE d.state = 'due' AND d.due_at <= now() AND (d.incident_id IS NULL OR d.action = 'resolve' OR NOT EXISTS (
     SELECT 1 FROM deliveries e WHERE e.project_id = d.project_id AND e.incident_id = d.incident_id
-    AND e.channel_id = d.channel_id AND e.state = 'due' AND (e.id < d.id OR e.action = 'resolve')))
+    AND e.channel_id = d.channel_id AND e.state = 'due' AND (e.action = 'resolve' OR (e.id < d.id
+        AND (d.action <> 'trigger' OR e.due_at <= now() OR e.attempts > 0)))))
 ORDER BY d.due_at, d.id LIMIT 1 FOR UPDATE OF d SKIP LOCKED
 """)
 _DUE_BEFORE = """
@@ -156,6 +158,29 @@ def trigger_tries(connection: Connection, delivery: ClaimedDelivery) -> list[Tri
     return [TriggerTry(**row) for row in rows]
 
 
+def told_before(connection: Connection, delivery: ClaimedDelivery) -> list[ToldReason]:
+    """What the channel of a delivery was told of its incident, up to this delivery."""
+    rows = connection.execute(
+        text(f"{_TOLD} AND d.incident_id = :i AND d.id <= :id ORDER BY d.id"), _key(delivery)
+    ).mappings()
+    return [reason for row in rows for reason in _told_reasons(dict(row))]
+
+
+# Triggers of a channel, each with what of it is over.
+_TOLD = """
+SELECT d.incident_id, d.dedup_key, d.created_at, d.content, d.state = 'sent' OR d.attempts > 0 AS was_tried, (
+    SELECT jsonb_object_agg(n.kind, n.over_at) FROM notified_reasons n
+    WHERE n.project_id = d.project_id AND n.incident_id = d.incident_id AND n.over_at IS NOT NULL
+      AND n.number = CAST(d.content ->> 'number' AS int)) AS over
+FROM deliveries d WHERE d.project_id = :p AND d.channel_id = :c AND d.action = 'trigger'
+"""
+
+
+def _told_reasons(row: Mapping[str, Any]) -> list[ToldReason]:
+    over = {kind: datetime.fromisoformat(at) for kind, at in (row["over"] or {}).items()}
+    return told_reasons(row["content"], over, was_tried=row["was_tried"])
+
+
 def _key(delivery: ClaimedDelivery) -> dict[str, Any]:
     return {"p": delivery.project_id, "i": delivery.incident_id, "c": delivery.channel_id, "id": delivery.id}
 
@@ -176,6 +201,18 @@ def supersede(connection: Connection, project_id: int, ids: list[int]) -> None:
     connection.execute(
         text("UPDATE deliveries SET state = 'superseded' WHERE project_id = :p AND id = ANY(:ids)"),
         {"p": project_id, "ids": ids},
+    )
+
+
+def supersede_waiting(connection: Connection, project_id: int, incident_id: int) -> None:
+    """Take back the escalations and repeats of an incident that were not tried yet."""
+    connection.execute(
+        text("""
+        UPDATE deliveries SET state = 'superseded'
+        WHERE project_id = :p AND incident_id = :i AND action = 'trigger' AND state = 'due' AND attempts = 0
+          AND reason IN ('escalation', 'repeat')
+        """),
+        {"p": project_id, "i": incident_id},
     )
 
 
@@ -266,7 +303,7 @@ def triggers_to_repeat(connection: Connection) -> list[LastTrigger]:
     """Of incidents that nobody has taken on."""
     rows = connection.execute(
         text("""
-        SELECT last.project_id, last.incident_id, last.channel_id, last.state, last.sent_at, i.content,
+        SELECT last.project_id, last.incident_id, last.channel_id, last.state, last.sent_at, last.content,
                CAST(c.routing ->> 'repeat_minutes' AS float) AS repeat_minutes, now() AS now
         FROM (SELECT DISTINCT ON (project_id, incident_id, channel_id) * FROM deliveries
               WHERE action = 'trigger' AND state <> 'superseded' AND incident_id IS NOT NULL

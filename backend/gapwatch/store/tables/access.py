@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import DDL, BigInteger, ForeignKey, Identity, Index, LargeBinary, event
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Identity,
+    Index,
+    LargeBinary,
+    SmallInteger,
+    event,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -32,6 +42,18 @@ class ProjectTable(Base):
     # Taxonomy overrides, metric directions, whether aborted episodes count: everything a project decides.
     options: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
     created_at: Mapped[CreatedAt]
+
+
+class ServerSecretTable(Base):
+    """Which server secret this database was set up with: a salted fingerprint, which gives nothing of it away."""
+
+    __tablename__ = "server_secret"
+    __table_args__ = (CheckConstraint("id = 1", name="only_one"),)
+
+    id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    salt: Mapped[bytes] = mapped_column(LargeBinary)
+    fingerprint: Mapped[bytes] = mapped_column(LargeBinary)
+    set_at: Mapped[CreatedAt]
 
 
 class ProjectChangeTable(Base):

@@ -28,6 +28,7 @@ ALERT_STATES = ("pending", "firing", "acknowledged", "no_data", "resolved")
 INCIDENT_STATES = ("firing", "acknowledged", "resolved")
 SILENCE_KINDS = ("silence", "maintenance")
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
+REASON_KINDS = ("silence", "safety", "performance", "gate", "signals")
 
 
 class ChannelTable(Base):
@@ -47,6 +48,12 @@ class ChannelTable(Base):
     # What comes here and when: least severity, match, escalation, repeat, quiet hours, the channel to fall back
     # on.
     routing: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
+    # Of a kind that forgets what it is not told again: when what is open was last sent there, how often in a row
+    # it was not taken since, and what was answered then.
+    resent_at: Mapped[Time | None]
+    resend_tried_at: Mapped[Time | None]
+    resend_failures: Mapped[int] = mapped_column(server_default=text("0"))
+    resend_answer: Mapped[str | None]
 
 
 class MailAddressTable(Base):
@@ -190,6 +197,34 @@ class IncidentHistoryTable(Base):
     actor: Mapped[Word]
     action: Mapped[Word]
     comment: Mapped[str | None]
+
+
+class NotifiedReasonTable(Base):
+    """One kind of reason in one notification of an incident: what people know of it, and how they were told."""
+
+    __tablename__ = "notified_reasons"
+    __table_args__ = (
+        one_of("kind", *REASON_KINDS),
+        one_of("severity", *SEVERITIES),
+        one_of("standing", *SEVERITIES),
+        ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
+        Index(None, "project_id", "deployment_id", "kind", "severity", "at"),
+        Index(None, "project_id", "incident_id", "id"),
+    )
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    incident_id: Mapped[int]
+    deployment_id: Mapped[int]
+    # Which notification of its incident it was part of, counted from one.
+    number: Mapped[int]
+    kind: Mapped[Word]
+    severity: Mapped[Word]
+    # How severe it is by now; it only falls, since what gets worse is told anew.
+    standing: Mapped[Word]
+    at: Mapped[CreatedAt]
+    # When it recovered, or was told anew.
+    over_at: Mapped[Time | None]
 
 
 class AlertTransitionTable(Base):
