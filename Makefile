@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution bench-promises lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution bench-promises lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -22,7 +22,7 @@ CLOCKED := tests/test_clocks.py tests/alerts/test_addresses.py tests/alerts/test
 	tests/alerts/test_time.py tests/alerts/test_watch.py tests/channels tests/pages/test_queries.py tests/ingest/test_catalogue.py
 PYTEST := -m pytest
 
-test: check chromium compiler
+test: check chromium compiler alertmanager
 	@$(MAKE) --no-print-directory test-now
 	@$(BIN)/python tests/later.py -n 2 --dist loadfile $(CLOCKED) -k "not test_catalogue or clock"
 
@@ -55,12 +55,18 @@ compiler:
 	@command -v cc >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; } || true
 
+# The program that one kind of channel speaks to. Like Chromium; the tests start it themselves.
+alertmanager:
+	@command -v prometheus-alertmanager >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus-alertmanager >/dev/null && \
+		{ [ ! -d /run/systemd/system ] || systemctl disable --now --quiet prometheus-alertmanager; }; } || true
+
 # The README's pictures, from a demo of their own.
 screenshots: .venv/installed-dev chromium
 	@$(BIN)/python docs/pictures/take_pictures.py
 
 # The long versions of what the suite does briefly.
-test-later: .venv/installed-dev chromium compiler
+test-later: .venv/installed-dev chromium compiler alertmanager
 	@$(MAKE) --no-print-directory test-now PYTEST=tests/later.py
 
 faults: .venv/installed-dev

@@ -26,6 +26,20 @@ def test_a_run_without_chromium_names_the_browser_tests_in_one_line(tmp_path):
     )
 
 
+def test_a_run_without_alertmanager_plays_it_and_names_what_needs_the_real_one(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/alerts/test_alertmanager.py", "-k", "restarted or acknowledged"],
+        cwd=ROOT,
+        env=os.environ | {"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    [line] = re.findall(r"^Left out: .*$", run.stdout, re.MULTILINE)
+    assert line == ("Left out: prometheus-alertmanager is not installed (2 of tests/alerts/test_alertmanager.py).")
+
+
 def test_without_a_compiler_one_line_says_that_the_run_of_another_day_was_left_out(tmp_path):
     run = subprocess.run(
         [sys.executable, ROOT / "tests" / "later.py", "tests"],

@@ -20,11 +20,12 @@ log = structlog.get_logger()
 FOLD = "rollup.fold"
 WATCH = "alerts.watch"
 SEND = "alerts.send"
+RESEND = "alerts.resend"
 KEEP_TIME = "alerts.keep_time"
 SWEEP = "pipeline.sweep"
 
-# Which task does which kind of work: rows of `work`, of `watch_due` and of `deliveries`.
-TASK_OF_WORK = {"fold": FOLD, "watch": WATCH, "send": SEND}
+# Which task does which kind of work: rows of `work`, of `watch_due`, of `deliveries` and of `channels`.
+TASK_OF_WORK = {"fold": FOLD, "watch": WATCH, "send": SEND, "resend": RESEND}
 
 SWEEP_EVERY_S = 2.0
 # A sweep that waited longer than this is worthless: the next ones have been sent meanwhile.

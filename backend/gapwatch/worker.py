@@ -15,6 +15,7 @@ from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.address_confirmation import confirm_link
 from gapwatch.alerts.outbox import Sender
+from gapwatch.alerts.resending import is_resend_due, resend_open
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
@@ -73,6 +74,11 @@ class Worker:
             link = partial(confirm_link, self.settings.server_secret(), self.settings.public_url)
             Sender(self.database, sealer, egress, link).send_due()
 
+        @self.celery.task(name=pipeline.RESEND)
+        def resend() -> None:
+            egress, sealer = Egress(self.settings.allow_private_targets), Sealer(self.settings.server_secret())
+            resend_open(self.database, sealer, egress)
+
         @self.celery.task(name=pipeline.KEEP_TIME)
         def keep_time() -> None:
             timed_rounds.keep_time(self.database, self.settings.public_url, self.settings.heartbeat_url)
@@ -91,6 +97,8 @@ class Worker:
                     kinds.append("watch")
                 if outbox.is_due(connection):
                     kinds.append("send")
+                if is_resend_due(connection):
+                    kinds.append("resend")
             for kind in kinds:
                 self._nudge(kind)
             self.celery.send_task(pipeline.KEEP_TIME, expires=pipeline.SWEEP_EXPIRES_S)

@@ -158,6 +158,12 @@ def _channel(connection: Connection, project_id: int, channel: alert_settings.Ch
         "enabled": channel.enabled,
         "created_at": as_json(channel.created_at),
     }
+    if channel.resent_at is not None or channel.resend_failures:
+        shown["resending"] = {
+            "at": as_json(channel.resent_at),
+            "failures": channel.resend_failures,
+            "answer": channel.resend_answer,
+        }
     if channel.kind == "email":
         shown["addresses"] = [
             {

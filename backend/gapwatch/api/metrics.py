@@ -8,7 +8,7 @@ from fastapi.responses import PlainTextResponse
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
-from gapwatch.store.alerting import outbox, watch_queue
+from gapwatch.store.alerting import outbox, resending, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import work
@@ -33,6 +33,7 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
             backlog = work.backlog(connection)
             silent_s = heartbeats.seconds_since(connection, "worker")
             unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
+            not_taken_again = resending.failing_channels(connection)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),
@@ -41,6 +42,7 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
             ("gapwatch_outbox_oldest_seconds", "Age of the oldest delivery not tried yet.", unsent.oldest_s),
             ("gapwatch_outbox_retrying", "Deliveries that failed and are tried again later.", unsent.retrying),
             ("gapwatch_outbox_dead", "Deliveries given up in the last day.", unsent.dead),
+            ("gapwatch_resend_failing", "Channels that do not take again what is open.", not_taken_again),
         ]
         if silent_s is not None:
             figures.append(("gapwatch_worker_silent_seconds", "Time since a worker made its round.", silent_s))

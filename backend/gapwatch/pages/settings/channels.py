@@ -40,6 +40,10 @@ class ChannelEntry:
     # Mail addresses that get nothing because they have not said that they want it; and whether any address has.
     waiting: list[str]
     is_told: bool
+    # How often in a row what is open was not taken when it was sent again, since when, and what was answered.
+    resend_failures: int
+    resent_at: datetime | None
+    resend_answer: str
 
     @property
     def where(self) -> str:
@@ -162,4 +166,7 @@ def _entry(channel: alert_settings.Channel, known: list[mail_addresses.MailAddre
         channel.created_at,
         waiting,
         is_told=not known or len(waiting) < len(known),
+        resend_failures=channel.resend_failures,
+        resent_at=channel.resent_at,
+        resend_answer=channel.resend_answer or "",
     )

@@ -113,12 +113,18 @@ class Channel:
     routing: Routing
     enabled: bool
     created_at: datetime
+    # How sending again what is open went, of a kind that needs it.
+    resent_at: datetime | None
+    resend_failures: int
+    resend_answer: str | None
 
 
 def channels(connection: Connection, project_id: int, channel_id: int | None = None) -> list[Channel]:
     rows = connection.execute(
         text("""
-        SELECT id, name, kind, config, routing, disabled_at IS NULL AS enabled, created_at FROM channels
+        SELECT id, name, kind, config, routing, disabled_at IS NULL AS enabled, created_at, resent_at,
+               resend_failures, resend_answer
+        FROM channels
         WHERE project_id = :p AND (CAST(:id AS int) IS NULL OR id = :id) ORDER BY name
         """),
         {"p": project_id, "id": channel_id},
@@ -132,6 +138,9 @@ def channels(connection: Connection, project_id: int, channel_id: int | None = N
             Routing.model_validate(row.routing),
             row.enabled,
             row.created_at,
+            row.resent_at,
+            row.resend_failures,
+            row.resend_answer,
         )
         for row in rows
     ]

@@ -161,14 +161,15 @@ def trigger_tries(connection: Connection, delivery: ClaimedDelivery) -> list[Tri
 def told_before(connection: Connection, delivery: ClaimedDelivery) -> list[ToldReason]:
     """What the channel of a delivery was told of its incident, up to this delivery."""
     rows = connection.execute(
-        text(f"{_TOLD} AND d.incident_id = :i AND d.id <= :id ORDER BY d.id"), _key(delivery)
+        text(f"{TRIGGERS} AND d.incident_id = :i AND d.id <= :id ORDER BY d.id"), _key(delivery)
     ).mappings()
-    return [reason for row in rows for reason in _told_reasons(dict(row))]
+    return [reason for row in rows for reason in told_in(dict(row))]
 
 
 # Triggers of a channel, each with what of it is over.
-_TOLD = """
-SELECT d.incident_id, d.dedup_key, d.created_at, d.content, d.state = 'sent' OR d.attempts > 0 AS was_tried, (
+TRIGGERS = """
+SELECT d.id, d.incident_id, d.dedup_key, d.created_at, d.content,
+       d.state = 'sent' OR d.attempts > 0 AS was_tried, (
     SELECT jsonb_object_agg(n.kind, n.over_at) FROM notified_reasons n
     WHERE n.project_id = d.project_id AND n.incident_id = d.incident_id AND n.over_at IS NOT NULL
       AND n.number = CAST(d.content ->> 'number' AS int)) AS over
@@ -176,7 +177,8 @@ FROM deliveries d WHERE d.project_id = :p AND d.channel_id = :c AND d.action = '
 """
 
 
-def _told_reasons(row: Mapping[str, Any]) -> list[ToldReason]:
+def told_in(row: Mapping[str, Any]) -> list[ToldReason]:
+    """What one row of `TRIGGERS` told of."""
     over = {kind: datetime.fromisoformat(at) for kind, at in (row["over"] or {}).items()}
     return told_reasons(row["content"], over, was_tried=row["was_tried"])
 
