@@ -36,6 +36,15 @@ def test_a_history_that_fell_and_recovered_in_one_step_is_recorded_and_tells_nob
     assert stage.deliveries() == []
 
 
+def test_alerts_and_incidents_carry_the_time_of_the_change(stage):
+    stage.fall()
+    changed = dict(stage.rows("SELECT rule, changed_at FROM alerts"))
+    fell_at = START + timedelta(minutes=300)
+    assert all(abs(at - fell_at) < timedelta(minutes=30) for at in changed.values())
+    [(incident_changed_at, opened_at)] = stage.rows("SELECT changed_at, opened_at FROM incidents")
+    assert incident_changed_at == min(changed.values()) < opened_at
+
+
 def test_watching_twice_or_at_the_same_time_changes_nothing(stage):
     stage.fall()
     before = stage.rows("SELECT rule, series, state, evidence FROM alerts ORDER BY id")
@@ -106,18 +115,19 @@ def test_a_batch_that_cannot_be_folded_does_not_hold_up_the_watch(stage):
     assert stage.rows("SELECT episodes FROM watches") == [(7,)]
 
 
-def test_late_episodes_are_counted_and_never_reset_or_move_a_detector(stage):
+def test_late_episodes_are_counted_and_judged_in_their_place(stage):
+    stage.add_channel()
     stage.happen(0.95, 300)
-    states = stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2")
     stage.accept([False] * 100, at=START - timedelta(days=3))
     stage.watch()
-    assert stage.rows("SELECT episodes, late FROM watches") == [(300, 100)]
-    assert stage.alerts() == {}
-    assert stage.rows("SELECT rule, series, state FROM detectors ORDER BY 1, 2") == states
+    assert stage.rows("SELECT episodes, late FROM watches") == [(400, 100)]
+    # They were bad, and it was over before the first that was live: on record, and nobody is told.
+    assert set(stage.alerts().values()) == {"resolved"}
+    assert stage.deliveries() == []
     # A little out of order is how fleets send.
     stage.accept([True] * 10, at=START)
     stage.watch()
-    assert stage.rows("SELECT episodes, late FROM watches") == [(310, 100)]
+    assert stage.rows("SELECT episodes, late FROM watches") == [(410, 100)]
 
 
 def test_folding_everything_anew_is_no_news(stage):

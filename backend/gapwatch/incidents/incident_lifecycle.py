@@ -27,6 +27,7 @@ def join_incident(
     joining = [alert.id for alert in alerts if alert.incident_id is None]
     if joining:
         incidents.assign_alerts(connection, project_id, incident.id, joining)
+        incidents.note_change(connection, project_id, incident.id)
     return incident
 
 

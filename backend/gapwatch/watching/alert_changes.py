@@ -102,6 +102,12 @@ def has_regressed(last_resolved_at: datetime | None, now: datetime) -> bool:
     return last_resolved_at is not None and last_resolved_at > now - REGRESSED_WITHIN
 
 
+def changed_at(evidence: Mapping[str, Any]) -> datetime | None:
+    """When a series changed, by its detector's estimate; of a silent robot, when it was last heard."""
+    at = (evidence.get("change_point") or {}).get("at") or evidence.get("heard_at")
+    return None if at is None else datetime.fromisoformat(str(at))
+
+
 def without_data(alerts: Sequence[OpenAlert]) -> list[OpenAlert]:
     """The alerts that wait while a deployment is silent: all but those of the silence itself."""
     return [alert for alert in alerts if alert.kind != "no_data"]

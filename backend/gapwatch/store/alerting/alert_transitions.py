@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting.watch_queue import lock_deployment
-from gapwatch.watching.alert_changes import AlertChange, OpenAlert
+from gapwatch.watching.alert_changes import AlertChange, OpenAlert, changed_at
 from gapwatch.watching.rules import Rule
 
 _ALERT = """
@@ -85,9 +85,9 @@ def add_alert(
         connection.execute(
             text("""
             INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity, evidence, dry_run,
-                                regressed)
+                                regressed, changed_at)
             VALUES (:p, :d, :rule, :kind, :series, :state, :severity, CAST(:evidence AS jsonb), :dry_run,
-                    :regressed)
+                    :regressed, :changed_at)
             RETURNING id
             """),
             {
@@ -101,6 +101,7 @@ def add_alert(
                 "evidence": json.dumps(evidence),
                 "dry_run": rule.dry_run,
                 "regressed": regressed,
+                "changed_at": changed_at(evidence),
             },
         ).scalar_one()
     )
@@ -111,7 +112,9 @@ def update_alert(connection: Connection, project_id: int, alert_id: int, change:
         text("""
         UPDATE alerts SET state = :state, before_no_data = :before_no_data, evidence = CAST(:evidence AS jsonb),
             state_since = :state_since, resolved_at = :resolved_at, acknowledged_at = :acknowledged_at,
-            acknowledged_by = :acknowledged_by
+            acknowledged_by = :acknowledged_by,
+            changed_at = CASE WHEN evidence @> CAST(:evidence AS jsonb) THEN changed_at
+                ELSE coalesce(:changed_at, changed_at) END
         WHERE project_id = :p AND id = :id
         """),
         {
@@ -124,6 +127,7 @@ def update_alert(connection: Connection, project_id: int, alert_id: int, change:
             "resolved_at": change.resolved_at,
             "acknowledged_at": change.acknowledged_at,
             "acknowledged_by": change.acknowledged_by,
+            "changed_at": changed_at(change.evidence),
         },
     )
 

@@ -69,6 +69,19 @@ def assign_alerts(connection: Connection, project_id: int, incident_id: int | No
     )
 
 
+def note_change(connection: Connection, project_id: int, incident_id: int) -> None:
+    """An incident is as old as the earliest change among its alerts, whenever it was found."""
+    connection.execute(
+        text("""
+        UPDATE incidents SET changed_at = (
+            SELECT min(coalesce(a.changed_at, a.opened_at)) FROM alerts a
+            WHERE a.project_id = :p AND a.incident_id = :id)
+        WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": incident_id},
+    )
+
+
 def mark_resolved(connection: Connection, project_id: int, incident_id: int) -> None:
     connection.execute(
         text("""
