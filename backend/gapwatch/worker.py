@@ -22,7 +22,7 @@ from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.settings import Settings
-from gapwatch.store.alerting import outbox, watch_queue
+from gapwatch.store.alerting import outbox, rewatches, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import work
@@ -93,7 +93,7 @@ class Worker:
                     access.drop_old_sessions(connection)
                     members.drop_what_is_over(connection)
                 kinds = work.kinds_due(connection)
-                if watch_queue.projects_due(connection):
+                if watch_queue.projects_due(connection) or rewatches.due_rewatches(connection):
                     kinds.append("watch")
                 if outbox.is_due(connection):
                     kinds.append("send")

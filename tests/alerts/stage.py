@@ -121,15 +121,18 @@ class Stage:
         self, outcomes: list[bool], *, deployment: int = 1, at: datetime | None = None, **columns: Any
     ) -> None:
         """One accepted batch, as ingest leaves it: episodes and their work row in one transaction."""
+        self.accept_rows([{"success": success, "at": at, "d": deployment, **columns} for success in outcomes])
+
+    def accept_rows(self, episodes: list[dict[str, Any]]) -> None:
+        """One accepted batch of episodes that each have columns of their own."""
         with self.database.transaction() as connection:
             rows: list[dict[str, Any]] = []
-            for success in outcomes:
+            for columns in episodes:
                 number = next(self.numbers)
                 row = {
                     "id": f"e{number:06}",
-                    "at": at or START + timedelta(minutes=number),
-                    "d": deployment,
-                    "outcome": "success" if success else "failure",
+                    "d": 1,
+                    "outcome": "success" if columns["success"] else "failure",
                     "robot_id": 1,
                     "policy_id": 1,
                     "stage": "full",
@@ -138,7 +141,7 @@ class Stage:
                     "reward": None,
                     "session": None,
                 }
-                rows.append(row | columns)
+                rows.append(row | columns | {"at": columns["at"] or START + timedelta(minutes=number)})
             connection.execute(
                 text(
                     "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"

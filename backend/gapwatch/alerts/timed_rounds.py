@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
+from gapwatch.alerts.backfill_line import tell_backfills
 from gapwatch.alerts.delivery_queue import enqueue_repeats
 from gapwatch.alerts.incident_updates import settle_one
 from gapwatch.alerts.watch import watch_silence
@@ -24,6 +25,7 @@ def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> 
     """Run one round. All times are stored, so a restart changes none of them."""
     for place in database.run(incidents.incidents_to_notify):
         database.run(_settle(place.project_id, place.deployment_id, link_base))
+    tell_backfills(database, link_base)
     database.run(enqueue_repeats)
     if database.run(_claim("silence", SILENCE_EVERY_S)):
         watch_silence(database, link_base)

@@ -13,23 +13,21 @@ import structlog
 from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
+from gapwatch.alerts.rewatch import note_simulation, rewatch_due, split_history
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.incidents import alert_moves, robot_actions
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import (
     alert_settings,
-    alert_transitions,
     detectors,
     watch_queue,
 )
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.detector_run import StoredDetector
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import is_silent, silence_evidence
-from gapwatch.watching.worsening import standing_now
 
 log = structlog.get_logger()
 
@@ -49,7 +47,7 @@ def watch_due_episodes(database: Database, link_base: str) -> int:
         done += count
         if not count or time.monotonic() > until:
             break
-    return done
+    return done + rewatch_due(database, link_base)
 
 
 def _try_step(database: Database, project_id: int, episodes: int, link_base: str) -> int:
@@ -73,6 +71,7 @@ def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], 
             return 0
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
         episodes = watch_queue.episodes_of(connection, project_id, rows)
+        note_simulation(connection, project_id, [episode_id for row in rows for episode_id in row.episode_ids])
         for deployment_id in sorted(episodes):
             watch_queue.lock_deployment(connection, deployment_id)
             _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
@@ -93,7 +92,10 @@ def _watch_deployment(
     labels = labels_of(connection, project_id, deployment_id)
     mine = [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
     progress = watch_queue.progress(connection, project_id, deployment_id)
-    in_time, late = watch_queue.split_late(episodes, progress)
+    in_time = split_history(connection, project_id, deployment_id, episodes, is_new=progress.episodes == 0)
+    for episode in in_time:
+        progress.newest_started_at = max(progress.newest_started_at or episode.started_at, episode.started_at)
+        progress.newest_received_at = episode.received_at
     stored = detectors.load(connection, project_id, deployment_id)
     findings, states = watch_episodes(
         mine,
@@ -122,12 +124,12 @@ def _watch_deployment(
         )
     before = progress.episodes
     progress.episodes += len(in_time)
-    progress.late += late
+    progress.late += len(episodes) - len(in_time)
     watch_queue.save_progress(connection, project_id, deployment_id, progress)
     if in_time:
         newest = progress.newest_started_at or in_time[-1].started_at
         judge_categories(connection, labels, mine, before, progress.episodes, newest)
-    _note_standing(connection, project_id, deployment_id, stored | states)
+    alert_moves.note_standing(connection, project_id, deployment_id, stored | states)
     settle(connection, labels, rules, link_base)
 
 
@@ -160,16 +162,6 @@ def _hear_robots(
                     "recovery",
                     evidence,
                 )
-
-
-def _note_standing(
-    connection: Connection, project_id: int, deployment_id: int, states: dict[tuple[str, str], StoredDetector]
-) -> None:
-    for alert in alert_transitions.open_alerts(connection, project_id, deployment_id):
-        stored = states.get((alert.rule, alert.series))
-        now = None if stored is None else standing_now(stored.state, alert.evidence)
-        if now is not None:
-            alert_transitions.note_now(connection, project_id, alert.id, now.facts, worse=now.is_worse)
 
 
 def watch_silence(database: Database, link_base: str) -> int:

@@ -10,8 +10,10 @@ from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Connection
 from gapwatch.watching import alert_changes
 from gapwatch.watching.alert_changes import OpenAlert
+from gapwatch.watching.detector_run import StoredDetector
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.states import Input
+from gapwatch.watching.worsening import standing_now
 
 SERVICE = "gapwatch"
 
@@ -101,3 +103,17 @@ def end_alerts_of_missing_rules(
     alerts = alert_transitions.open_alerts(connection, project_id, deployment_id)
     for alert in alert_changes.of_missing_rules(alerts, rules):
         move_alert(connection, project_id, alert, "recovery", SERVICE, "the rule is not in force any more")
+
+
+def note_standing(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    states: Mapping[tuple[str, str], StoredDetector],
+) -> None:
+    """Note how open alerts stand today, by their detectors."""
+    for alert in alert_transitions.open_alerts(connection, project_id, deployment_id):
+        stored = states.get((alert.rule, alert.series))
+        now = None if stored is None else standing_now(stored.state, alert.evidence)
+        if now is not None:
+            alert_transitions.note_now(connection, project_id, alert.id, now.facts, worse=now.is_worse)

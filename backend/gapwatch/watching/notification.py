@@ -53,9 +53,7 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
     def is_new(reason: AlertReason) -> bool:
         return _kind_of(reason) in headlines
 
-    reasons = sorted(
-        facts.reasons, key=lambda r: (not is_new(r), -rank(r.severity), _order(r), r.opened_at, r.series)
-    )
+    reasons = sorted(_ranked(facts.reasons), key=is_new, reverse=True)
     leading = reasons[0]
     leading_kind = _kind_of(leading)
     known = [KNOWN_BEFORE[kind] for kind in REASON_KINDS if kind in facts.known and kind != leading_kind]
@@ -162,6 +160,14 @@ def sentence(reason: AlertReason) -> str:
         promise = f", at most one false alarm in {evidence['arl']:,.0f} episodes"
     flags = "".join(f", {flag}" for flag in ("regressed", "escalating") if getattr(reason, flag))
     return f"{words} ({reason.rule}{promise}{flags})."
+
+
+def leading_reason(reasons: Sequence[AlertReason]) -> AlertReason:
+    return _ranked(reasons)[0]
+
+
+def _ranked(reasons: Sequence[AlertReason]) -> list[AlertReason]:
+    return sorted(reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
 
 
 def cut(text: str, length: int) -> str:

@@ -73,7 +73,7 @@ def _fits(rule: Rule, words: Mapping[str, str | None]) -> bool:
     return rule.match.fits({**words, "rule": None})
 
 
-class _Firings:
+class Firings:
     """What fired, in order, each with the time it cleared at."""
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ def _of_deployment(
         findings, _ = watch_episodes(rules, {}, episodes, count=0, sim_counts=sim_counts, seed=deployment_id)
         return findings
 
-    firings = _Firings()
+    firings = Firings()
     if isinstance(rule.params, CategoryParams):
         crossings = watch([drop_rule for drop_rule in archive.drop_rules() if _fits(drop_rule, words)])
 
         def costs(index: int, since: datetime, until: datetime) -> Sequence[CategoryCost]:
             return archive.category_costs(deployment_id, episodes[index].policy_id, since, until)
 
-        _ask_ledger(rule.params, crossings, episodes, costs, firings)
+        ask_ledger(rule.params, crossings, episodes, costs, firings)
     else:
         for finding in watch([rule]):
             at = episodes[finding.index].started_at
@@ -123,19 +123,20 @@ def _of_deployment(
     return {"deployment": words["deployment"], "episodes": len(episodes), "firings": firings.all}
 
 
-def _ask_ledger(
+def ask_ledger(
     params: CategoryParams,
     crossings: Sequence[Any],
     episodes: Sequence[SeenEpisode],
     costs: Callable[[int, datetime, datetime], Sequence[CategoryCost]],
-    firings: _Firings,
+    firings: Firings,
+    most_looks: int = MOST_LOOKS,
 ) -> None:
     """The ledger at every fiftieth episode while a drop was established, as it is asked live."""
     newest = list(accumulate((episode.started_at for episode in episodes), max))
     dropped = _dropped(crossings, len(episodes))
     grid = range(ASKED_EVERY - 1, len(episodes), ASKED_EVERY)
     looks = [index for index in grid if dropped[index] and index + 1 >= params.min_episodes]
-    looks = looks[:: -(-len(looks) // MOST_LOOKS) or 1]
+    looks = looks[:: -(-len(looks) // most_looks) or 1]
     ends = [index for index in range(1, len(episodes)) if dropped[index - 1] and not dropped[index]]
     for index in sorted([*looks, *ends]):
         if not dropped[index]:
@@ -180,7 +181,7 @@ def _silences(
     missed.
     """
     arrivals = archive.arrivals(since, MOST_ARRIVALS)
-    firings = {number: _Firings() for number in places}
+    firings = {number: Firings() for number in places}
     for robot, hearings in sorted(hearings_of(arrivals).items()):
         heard: RobotPresence | None = None
         for at, deployment_id in [*hearings, (now, None)]:

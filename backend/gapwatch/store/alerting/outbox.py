@@ -63,8 +63,12 @@ def enqueue(
     incident_id: int | None = None,
     due_at: datetime | None = None,
     reason: str = "change",
+    key: str | None = None,
 ) -> int:
-    """Put a delivery into the outbox, due now unless a time is given; returns its id."""
+    """Put a delivery into the outbox, due now unless a time is given; returns its id.
+
+    `key` is for what belongs together without an incident.
+    """
     project = connection.execute(
         text("SELECT slug, now() AS now FROM projects WHERE id = :p"), {"p": project_id}
     ).one()
@@ -83,7 +87,7 @@ def enqueue(
                 "incident_id": incident_id,
                 "channel_id": channel_id,
                 "action": action,
-                "dedup_key": dedup_key(project.slug, incident_id, action),
+                "dedup_key": key or dedup_key(project.slug, incident_id, action),
                 "content": json.dumps(content),
                 "due_at": due_at,
                 "reason": reason,
@@ -97,6 +101,27 @@ def enqueue_confirmation(connection: Connection, project_id: int, channel_id: in
     """Ask an address whether it wants alerts. The link is made when it is sent, and is nowhere stored."""
     content = {"address": address, "headline": f"May alerts be sent to {address}?"}
     return enqueue(connection, project_id, channel_id, "confirm", content, reason="confirmation")
+
+
+def line_key(connection: Connection, project_id: int, backfill_id: int) -> str:
+    slug = connection.execute(text("SELECT slug FROM projects WHERE id = :p"), {"p": project_id}).scalar_one()
+    return f"gapwatch/{slug}/import-{backfill_id}"
+
+
+def end_line(connection: Connection, project_id: int, key: str) -> None:
+    """Resolve the line of an import where it arrived; where it did not, it need not go out any more."""
+    rows = connection.execute(
+        text("""
+        SELECT DISTINCT ON (channel_id) channel_id, id, state, content FROM deliveries
+        WHERE project_id = :p AND dedup_key = :key AND action = 'trigger' ORDER BY channel_id, id DESC
+        """),
+        {"p": project_id, "key": key},
+    ).all()
+    for row in rows:
+        if row.state == "sent":
+            enqueue(connection, project_id, row.channel_id, "resolve", row.content, reason="import", key=key)
+        elif row.state == "due":
+            supersede(connection, project_id, [row.id])
 
 
 def informed_channels(connection: Connection, project_id: int, incident_id: int) -> list[int]:

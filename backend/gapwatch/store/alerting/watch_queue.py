@@ -7,7 +7,7 @@ in the order of arrival, so that the same episodes always give the same alarms.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -16,8 +16,6 @@ from gapwatch.watching.silence import RobotArrival
 
 # Rows of one transaction.
 ROWS_AT_MOST = 500
-# An episode that began so long before the newest one tells of another time, and alarms nobody today.
-LATE_AFTER = timedelta(days=1)
 # The newest episodes since a change that its levels are counted in.
 MOST_OF_LEVELS = 5000
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
@@ -40,7 +38,7 @@ WHERE project_id = :p AND accepted_at < (
     WHERE project_id = :p AND kind = 'fold' AND sign = 1 AND revision = 1 AND attempts = 0)
 ORDER BY accepted_at, id LIMIT :most
 """)
-_EPISODES = """
+EPISODES = """
 SELECT e.id, e.deployment_id, e.started_at, e.received_at, e.revision, e.outcome, e.policy_id, e.stage,
        r.name AS robot, e.session, e.reward, e.duration_s, e.violations, e.interventions, e.overrides,
        sn.names AS signal_names, e.signals, mn.names AS metric_names, e.metrics
@@ -61,7 +59,7 @@ class DueRow:
 
 @dataclass
 class WatchProgress:
-    """How far the watch of a deployment has come. `late` episodes were counted and not judged."""
+    """How far the watch of a deployment has come. `late` counts those of its episodes that came as history."""
 
     episodes: int = 0
     late: int = 0
@@ -118,26 +116,27 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
     """
     accepted = {episode_id: row.accepted_at for row in rows for episode_id in row.episode_ids}
     episode_rows = connection.execute(
-        text(f"{_EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
+        text(f"{EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
         {"p": project_id, "ids": list(accepted)},
     )
     by_deployment: dict[int, list[SeenEpisode]] = {}
     for row in episode_rows.mappings():
         if row["received_at"] == accepted[row["id"]] or row["revision"] > 1:
-            by_deployment.setdefault(row["deployment_id"], []).append(_seen(row))
+            by_deployment.setdefault(row["deployment_id"], []).append(seen_episode(row))
     return by_deployment
 
 
 def episodes_since(
     connection: Connection, project_id: int, deployment_id: int, since: datetime, most: int
 ) -> list[SeenEpisode]:
-    """Return the newest episodes of a deployment since a time, as the watch takes them: in order, none late."""
-    newest = f"{_EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC"
+    """Return the newest episodes of a deployment since a time, in the order of their own time."""
+    newest = (
+        f"{EPISODES} AND e.deployment_id = :d AND e.started_at >= :since ORDER BY e.started_at DESC, e.id DESC"
+    )
     episode_rows = connection.execute(
         text(f"{newest} LIMIT :most"), {"p": project_id, "d": deployment_id, "since": since, "most": most}
     ).mappings()
-    in_order = sorted((_seen(row) for row in episode_rows), key=lambda e: (e.received_at, e.started_at, e.id))
-    return split_late(in_order, WatchProgress())[0]
+    return [seen_episode(row) for row in episode_rows][::-1]
 
 
 def arrivals_since(connection: Connection, project_id: int, since: datetime, most: int) -> list[RobotArrival]:
@@ -214,23 +213,7 @@ def oldest_due_s(connection: Connection) -> float:
     return float(connection.execute(statement).scalar() or 0)
 
 
-def split_late(episodes: list[SeenEpisode], now: WatchProgress) -> tuple[list[SeenEpisode], int]:
-    """Split off late episodes: return those in time, and how many were too far behind newer ones to be judged.
-
-    `now` is brought forward to the newest that was seen.
-    """
-    in_time: list[SeenEpisode] = []
-    for episode in episodes:
-        newest = now.newest_started_at
-        if newest is not None and episode.started_at < newest - LATE_AFTER:
-            continue
-        in_time.append(episode)
-        now.newest_started_at = max(newest or episode.started_at, episode.started_at)
-        now.newest_received_at = episode.received_at
-    return in_time, len(episodes) - len(in_time)
-
-
-def _seen(row: object) -> SeenEpisode:
+def seen_episode(row: object) -> SeenEpisode:
     def named(names: str, values: str) -> dict[str, float]:
         return dict(zip(row[names] or (), row[values] or (), strict=True))  # type: ignore[index]
 

@@ -133,6 +133,10 @@ class IncidentTable(Base):
     owner: Mapped[Word | None]
     # Kinds of reasons that people were told of.
     told_reasons: Mapped[Words] = mapped_column(server_default=EMPTY_ARRAY)
+    # Built from history, in its own time; written anew when more comes, unless people were told of it or acted.
+    from_history: Mapped[bool] = mapped_column(server_default=text("false"))
+    # The import whose one line tells of it.
+    backfill_id: Mapped[int | None]
 
 
 class AlertTable(Base):
@@ -179,6 +183,7 @@ class AlertTable(Base):
     acknowledged_by: Mapped[Word | None]
     # When the series changed, by its detector's estimate; NULL where there is none.
     changed_at: Mapped[Time | None]
+    from_history: Mapped[bool] = mapped_column(server_default=text("false"))
 
 
 class IncidentHistoryTable(Base):
@@ -368,12 +373,64 @@ class WatchTable(Base):
     project_id: Mapped[ProjectId]
     deployment_id: Mapped[int] = mapped_column(primary_key=True)
     episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    # Episodes that came more than a day behind newer ones: counted here, and judged by no detector.
+    # Episodes that came as history; they are judged when the deployment is taken in order again.
     late: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     newest_started_at: Mapped[Time | None]
     newest_received_at: Mapped[Time | None]
     silent: Mapped[bool] = mapped_column(server_default=text("false"))
     updated_at: Mapped[CreatedAt]
+
+
+class RewatchTable(Base):
+    """A deployment whose episodes are to be taken in the order of their own time again, because history came."""
+
+    __tablename__ = "rewatches"
+    __table_args__ = (
+        ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
+        Index(None, "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    )
+
+    project_id: Mapped[ProjectId]
+    deployment_id: Mapped[int] = mapped_column(primary_key=True)
+    # NULL while no history waits.
+    due_at: Mapped[Time | None]
+    is_import: Mapped[bool] = mapped_column(server_default=text("false"))
+    # Episodes that wait.
+    episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    # Robots that were heard live before the import: what they send is judged at once.
+    live_robots: Mapped[Words] = mapped_column(server_default=EMPTY_ARRAY)
+    last_at: Mapped[CreatedAt]
+    last_import_at: Mapped[Time | None]
+    # The last run, how long it took, and how many there were since it was last calm.
+    done_at: Mapped[Time | None]
+    took_s: Mapped[float] = mapped_column(server_default=text("0"))
+    times: Mapped[int] = mapped_column(server_default=text("0"))
+
+
+class BackfillTable(Base):
+    """An import of history into a project. When nothing more comes it is closed, and one line tells what is wrong
+    now.
+    """
+
+    __tablename__ = "backfills"
+    __table_args__ = (
+        Index(
+            "backfills_one_open_per_project",
+            "project_id",
+            unique=True,
+            postgresql_where=text("closed_at IS NULL"),
+        ),
+    )
+
+    project_id: Mapped[ProjectId]
+    id: Mapped[RowId]
+    began_at: Mapped[CreatedAt]
+    last_at: Mapped[CreatedAt]
+    episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    closed_at: Mapped[Time | None]
+    # When people were told, and when everything they were told of was over.
+    told_at: Mapped[Time | None]
+    over_at: Mapped[Time | None]
 
 
 class DetectorStateTable(Base):
