@@ -1,4 +1,4 @@
-"""History that is taken in order again, and the one line that tells of an import.
+"""History that is taken in order again, the one line that tells of an import, and deliveries that are begun.
 
 New columns with constant defaults and two new tables: nothing is rewritten and nothing waits.
 """
@@ -24,6 +24,7 @@ def of_project(table):
 def upgrade() -> None:
     op.add_column("alerts", sa.Column("from_history", sa.Boolean(), server_default=FALSE, nullable=False))
     op.add_column("incidents", sa.Column("from_history", sa.Boolean(), server_default=FALSE, nullable=False))
+    op.add_column("deliveries", sa.Column("begun_at", TIME, nullable=True))
     op.add_column("incidents", sa.Column("backfill_id", sa.Integer(), nullable=True))
     op.create_table(
         "rewatches",
@@ -45,9 +46,6 @@ def upgrade() -> None:
         ),
         of_project("rewatches"),
         sa.PrimaryKeyConstraint("project_id", "deployment_id", name=op.f("rewatches_pkey")),
-    )
-    op.create_index(
-        op.f("rewatches_due_at_idx"), "rewatches", ["due_at"], postgresql_where=sa.text("due_at IS NOT NULL")
     )
     op.create_table(
         "backfills",
@@ -74,6 +72,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("backfills")
     op.drop_table("rewatches")
+    op.drop_column("deliveries", "begun_at")
     op.drop_column("incidents", "backfill_id")
     op.drop_column("incidents", "from_history")
     op.drop_column("alerts", "from_history")

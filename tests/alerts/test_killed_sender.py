@@ -20,7 +20,7 @@ from parts import make_project, wait_until
 GATES = {
     "the alert is open, the outbox row is not written": (11, "BEFORE INSERT ON deliveries", False),
     "the watch is done, COMMIT is not": (12, "AFTER DELETE ON watch_due", True),
-    "it was sent and answered, and is not marked": (13, "BEFORE UPDATE ON deliveries", False),
+    "it was sent and answered, and is not marked": (13, "BEFORE UPDATE OF state ON deliveries", False),
     "it was sent and marked, COMMIT is not done": (14, "AFTER INSERT ON delivery_attempts", True),
 }
 

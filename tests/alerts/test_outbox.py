@@ -112,10 +112,53 @@ def test_what_a_killed_sender_may_have_told_is_resolved_there(stage):
     stage.add_channel("/v2/enqueue", kind="pagerduty")
     stage.only("success-drift", "drift")
     stage.fall()
-    # Nothing is marked, as when the sender is killed after the answer and before its COMMIT.
+    with stage.database.transaction() as connection:
+        assert delivery_queue.claim(connection) is not None
+    # As when the sender is killed after it began: the answer, if there was one, is marked nowhere.
+    stage.back_date("deliveries", "begun_at", timedelta(minutes=1))
+    stage.recover()
+    stage.receiver.bad_days = [BadDay(500)]
+    stage.send()
+    due_now(stage)
+    stage.send()
+    assert [got.json["event_action"] for got in stage.receiver.got] == ["resolve", "resolve"]
+    assert stage.deliveries() == [("trigger", "superseded", "change"), ("resolve", "sent", "change")]
+
+
+def test_what_was_over_before_anybody_began_to_send_it_is_not_sent_at_all(stage):
+    stage.add_channel()
+    stage.add_channel("/v2/enqueue", kind="pagerduty")
+    stage.fall()
     stage.recover()
     stage.send()
-    assert stage.deliveries() == [("trigger", "superseded", "change"), ("resolve", "sent", "change")]
+    assert stage.receiver.got == []
+    assert {state for _, state, _ in stage.deliveries()} == {"superseded"}
+
+
+def test_a_channel_that_refused_the_trigger_gets_no_resolve_and_who_was_told_instead_does(stage):
+    stage.add_channel("/first")
+    stage.add_channel("/second", min_severity="critical")
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(404)]
+    stage.send()
+    stage.recover()
+    stage.send()
+    told = [(got.path, got.json["action"]) for got in stage.receiver.taken]
+    assert told == [("/second", "trigger"), ("/second", "resolve")]
+
+
+def test_a_resolve_that_cannot_be_delivered_is_told_to_nobody_who_never_heard_of_it(stage):
+    stage.add_channel("/first")
+    stage.add_channel("/second", min_severity="critical")
+    stage.only("success-drift", "drift")
+    stage.fall()
+    stage.send()
+    stage.recover()
+    stage.receiver.bad_days = [BadDay(404)]
+    stage.send()
+    assert {got.path for got in stage.receiver.got} == {"/first"}
+    assert stage.deliveries() == [("trigger", "sent", "change"), ("resolve", "dead", "change")]
 
 
 def test_while_a_trigger_is_on_its_way_its_resolve_waits(stage):

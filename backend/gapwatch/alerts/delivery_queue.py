@@ -18,7 +18,9 @@ MAINTENANCE_LOOK = timedelta(minutes=1)
 
 
 def claim(connection: Connection) -> ClaimedDelivery | None:
-    """Claim the next delivery to go out; None if there is none, or another sender is at its forerunner."""
+    """Choose the next delivery to go out and note that it is begun; None if there is none, or another sender is at
+    its forerunner. It is sent in a transaction of its own, so that what was begun is known after a kill.
+    """
     while True:
         delivery = outbox.lock_next_due(connection)
         if delivery is None:
@@ -28,15 +30,14 @@ def claim(connection: Connection) -> ClaimedDelivery | None:
             if earlier is None:
                 outbox.postpone(connection, delivery, delivery_policy.WAIT_FOR_OTHERS)
                 return None
-            outbox.supersede(connection, delivery.project_id, [other.id for other in earlier])
-            is_needless = delivery_policy.is_needless_resolve(
-                delivery.reason, delivery.created_at, earlier, channel_may_know=_may_know(connection, delivery)
-            )
+            outbox.supersede(connection, delivery.project_id, earlier)
+            is_needless = delivery_policy.is_needless_resolve(channel_may_know=_may_know(connection, delivery))
         else:
             is_needless = _is_needless(connection, delivery)
         if not is_needless:
             if delivery.action == "trigger" and _waits_for_maintenance(connection, delivery):
                 continue
+            outbox.begin(connection, delivery)
             return delivery
         outbox.supersede(connection, delivery.project_id, [delivery.id])
 

@@ -1,4 +1,4 @@
-"""Sends deliveries: claim, send, mark as sent, each in its own transaction. After a kill it is sent again."""
+"""Sends deliveries: note that it begins, then send and mark as sent. After a kill it is sent again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -18,7 +19,7 @@ from gapwatch.channels.message import Attempt, Message, ToldReason
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
-from gapwatch.store.alerting.outbox import ClaimedDelivery
+from gapwatch.store.alerting.outbox import ClaimedDelivery, lock_begun
 from gapwatch.store.core.database import Connection, Database
 
 log = structlog.get_logger()
@@ -45,14 +46,13 @@ class Sender:
 
     def _send_until_empty(self) -> int:
         done = 0
-        while self._database.run(self._send_one):
-            done += 1
+        while (delivery := self._database.run(delivery_queue.claim)) is not None:
+            done += self._database.run(partial(self._send, delivery))
         return done
 
-    def _send_one(self, connection: Connection) -> bool:
-        delivery = delivery_queue.claim(connection)
-        if delivery is None:
-            return False
+    def _send(self, delivery: ClaimedDelivery, connection: Connection) -> int:
+        if not lock_begun(connection, delivery):
+            return 0
         attempt = self._try(connection, delivery)
         verdict = delivery_queue.record_attempt(connection, delivery, attempt)
         if attempt.outcome != "sent":
@@ -63,7 +63,7 @@ class Sender:
                 status=attempt.status,
                 gives_up=verdict.state == "dead",
             )
-        return True
+        return 1
 
     def _try(self, connection: Connection, delivery: ClaimedDelivery) -> Attempt:
         """Make one attempt. An error in a channel becomes its answer and does not stop the sender."""

@@ -11,8 +11,9 @@ Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm"]
 
 GIVE_UP_AFTER = timedelta(hours=24)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0
-# How long a resolve waits for a trigger that another sender is sending.
-WAIT_FOR_OTHERS = timedelta(seconds=1)
+# How long a resolve waits for a trigger that another sender is sending. One who has begun and still holds no lock
+# after the second time was killed.
+WAIT_FOR_OTHERS, BEGINS_WITHIN = timedelta(seconds=1), timedelta(seconds=5)
 
 
 def dedup_key(project: str, incident_id: int | None, action: Action) -> str:
@@ -21,43 +22,28 @@ def dedup_key(project: str, incident_id: int | None, action: Action) -> str:
 
 
 @dataclass(frozen=True)
-class EarlierDelivery:
-    """A delivery of the same incident and channel that is still due when a resolve's turn comes."""
-
-    id: int
-    action: Action
-    attempts: int
-    due_at: datetime
-    created_at: datetime
-
-
-@dataclass(frozen=True)
 class TriggerTry:
-    """What happened to a trigger of an incident at a channel."""
+    """What happened to a trigger of an incident at a channel.
+
+    `may_have_arrived`: an attempt was not refused, or a sender began one and nobody knows what came of it.
+    """
 
     state: str
-    was_tried: bool
+    may_have_arrived: bool
 
 
 def may_know(triggers: Sequence[TriggerTry]) -> bool:
     """Whether a channel knows of an incident, or may: an attempt without an answer may have arrived."""
-    return any(trigger.state == "sent" or trigger.was_tried for trigger in triggers)
+    return any(trigger.state == "sent" or trigger.may_have_arrived for trigger in triggers)
 
 
-def is_needless_resolve(
-    reason: str, created_at: datetime, earlier: Sequence[EarlierDelivery], *, channel_may_know: bool
-) -> bool:
-    """Whether a resolve need not be sent. It takes the place of everything due before it: a trigger after its
-    resolve would open an incident that nobody ever closes.
+def is_needless_resolve(*, channel_may_know: bool) -> bool:
+    """Whether a resolve need not be sent: no trigger of it can have arrived, so there is nothing to end.
 
-    What was never due before it was over is not told at all. A trigger that was due and is marked as never tried
-    is resolved nevertheless: a killed sender may have sent it.
+    It takes the place of everything due before it: a trigger after its resolve would open an incident that nobody
+    ever closes.
     """
-    if reason == "fallback" or channel_may_know:
-        return False
-    untried = [delivery for delivery in earlier if delivery.action == "trigger" and not delivery.attempts]
-    # Held back until after the end, or opened and ended by one step of the watch.
-    return all(trigger.due_at > created_at or trigger.created_at == created_at for trigger in untried)
+    return not channel_may_know
 
 
 def is_needless_acknowledge(reason: str, *, channel_may_know: bool) -> bool:
@@ -105,8 +91,10 @@ def pause_s(attempts: int, retry_after_s: float | None, jitter: float) -> float:
 
 
 def needs_another_channel(action: Action, incident_id: int | None, verdict: DeliveryVerdict) -> bool:
-    """Whether what could not be delivered must reach people some other way."""
-    return verdict.state == "dead" and incident_id is not None and action in {"trigger", "resolve"}
+    """Whether what could not be delivered must reach people some other way. That something is over is only for who
+    knows that it began.
+    """
+    return verdict.state == "dead" and incident_id is not None and action == "trigger"
 
 
 def choose_other_channel(fallback: int | None, untold: Collection[int]) -> int | None:

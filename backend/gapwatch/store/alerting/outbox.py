@@ -1,7 +1,8 @@
 """Rows of the outbox: deliveries, and every attempt at one.
 
-A claim is a row lock held while it is sent. A killed sender's lock vanishes with its connection; the delivery is
-due again and keeps its id and its key, so that the other side can tell that it is the same.
+That a sender begins is committed first (`begun_at`); then it holds a row lock while it sends. A killed sender's
+lock vanishes with its connection; the delivery is due again and keeps its id and its key, so that the other side
+can tell that it is the same.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from sqlalchemy import Connection, text
 
 from gapwatch.channels.message import Attempt, ToldReason, told_reasons
 from gapwatch.watching.delivery_policy import (
+    BEGINS_WITHIN,
     GIVE_UP_AFTER,
     Action,
     DeliveryVerdict,
-    EarlierDelivery,
     TriggerTry,
     dedup_key,
 )
@@ -160,14 +161,33 @@ def lock_next_due(connection: Connection) -> ClaimedDelivery | None:
     return None if row is None else ClaimedDelivery(**row)
 
 
-def lock_due_before(connection: Connection, delivery: ClaimedDelivery) -> list[EarlierDelivery] | None:
-    """Lock what is due before a delivery to the same channel; None while another sender holds some of it."""
-    key = _key(delivery)
+def begin(connection: Connection, delivery: ClaimedDelivery) -> None:
+    """Note that a sender begins: if it is killed, nobody knows whether this arrived."""
+    connection.execute(
+        text("UPDATE deliveries SET begun_at = now() WHERE project_id = :p AND id = :id"), _key(delivery)
+    )
+
+
+def lock_begun(connection: Connection, delivery: ClaimedDelivery) -> bool:
+    """Lock a delivery to send it; False if another sender has it, or it is needless by now."""
+    return (
+        connection.execute(
+            text("""
+            SELECT 1 FROM deliveries WHERE project_id = :p AND id = :id AND state = 'due'
+            FOR UPDATE SKIP LOCKED
+            """),
+            _key(delivery),
+        ).first()
+        is not None
+    )
+
+
+def lock_due_before(connection: Connection, delivery: ClaimedDelivery) -> list[int] | None:
+    """Lock what is due before a delivery to the same channel; None while another sender has some of it."""
+    key = _key(delivery) | {"within": BEGINS_WITHIN}
     waiting = connection.execute(text(f"SELECT count(*) {_DUE_BEFORE}"), key).scalar_one()
-    rows = connection.execute(
-        text(f"SELECT id, action, attempts, due_at, created_at {_DUE_BEFORE} FOR UPDATE SKIP LOCKED"), key
-    ).mappings()
-    locked = [EarlierDelivery(**row) for row in rows]
+    free = "AND (begun_at IS NULL OR begun_at < now() - CAST(:within AS interval)) FOR UPDATE SKIP LOCKED"
+    locked = list(connection.scalars(text(f"SELECT id {_DUE_BEFORE} {free}"), key))
     return None if len(locked) < waiting else locked
 
 
@@ -175,8 +195,12 @@ def trigger_tries(connection: Connection, delivery: ClaimedDelivery) -> list[Tri
     """What happened to the triggers of a delivery's incident at its channel."""
     rows = connection.execute(
         text("""
-        SELECT DISTINCT state, attempts > 0 AS was_tried FROM deliveries
-        WHERE project_id = :p AND incident_id = :i AND channel_id = :c AND action = 'trigger'
+        SELECT DISTINCT d.state, d.begun_at IS NOT NULL OR EXISTS (
+            SELECT 1 FROM delivery_attempts a
+            WHERE a.project_id = d.project_id AND a.delivery_id = d.id AND a.outcome <> 'refused'
+        ) AS may_have_arrived
+        FROM deliveries d
+        WHERE d.project_id = :p AND d.incident_id = :i AND d.channel_id = :c AND d.action = 'trigger'
         """),
         _key(delivery),
     ).mappings()
@@ -249,7 +273,7 @@ def record_attempt(
     key = {"p": delivery.project_id, "id": delivery.id}
     connection.execute(
         text("""
-        UPDATE deliveries SET state = :state, attempts = attempts + 1,
+        UPDATE deliveries SET state = :state, attempts = attempts + 1, begun_at = NULL,
             sent_at = CASE WHEN :state = 'sent' THEN now() END,
             due_at = now() + coalesce(CAST(:retry_in AS interval), interval '0')
         WHERE project_id = :p AND id = :id

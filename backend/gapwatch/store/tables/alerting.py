@@ -280,6 +280,8 @@ class DeliveryTable(Base):
     attempts: Mapped[int] = mapped_column(server_default=text("0"))
     sent_at: Mapped[Time | None]
     incident_id: Mapped[int | None]
+    # When a sender began with it; NULL again when it knows what came of it.
+    begun_at: Mapped[Time | None]
     # Why it exists: the change itself, a repeat, an escalation, or another channel that gave up.
     reason: Mapped[Word] = mapped_column(server_default=text("'change'"))
     # Retries end here; what was held back for quiet hours counts from when it was let go.
@@ -387,7 +389,6 @@ class RewatchTable(Base):
     __tablename__ = "rewatches"
     __table_args__ = (
         ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
-        Index(None, "due_at", postgresql_where=text("due_at IS NOT NULL")),
     )
 
     project_id: Mapped[ProjectId]
