@@ -71,7 +71,7 @@ def split_history(
         waiting = {episode.id for episode in episodes if _sender(episode, deployment_id) not in heard}
     waiting |= {episode.id for episode in old}
     if waiting:
-        _note(connection, project_id, deployment_id, rewatch, len(waiting))
+        _note(connection, project_id, deployment_id, rewatch, len(waiting), is_more=bool(old))
     return [episode for episode in episodes if episode.id not in waiting]
 
 
@@ -86,10 +86,13 @@ def note_simulation(connection: Connection, project_id: int, episode_ids: list[s
         rewatch = rewatches.rewatch_of(connection, project_id, deployment_id)
         if rewatch.last_import_at is not None and now - rewatch.last_import_at < history.IMPORT_PAUSES:
             rewatch.is_import = True
-            _note(connection, project_id, deployment_id, rewatch, 0)
+            _note(connection, project_id, deployment_id, rewatch, 0, is_more=True)
 
 
-def _note(connection: Connection, project_id: int, deployment_id: int, rewatch: Rewatch, count: int) -> None:
+def _note(
+    connection: Connection, project_id: int, deployment_id: int, rewatch: Rewatch, count: int, *, is_more: bool
+) -> None:
+    """Note episodes that wait; `is_more`: history is still coming."""
     now = watch_queue.now(connection)
     if rewatch.last_at is None or now - rewatch.last_at > history.CALM:
         rewatch.times = 0
@@ -98,9 +101,10 @@ def _note(connection: Connection, project_id: int, deployment_id: int, rewatch: 
         if rewatch.done_at is not None and rewatch.times:
             pause_s = history.pause_s(rewatch.took_s, rewatch.times, is_import=rewatch.is_import)
             rewatch.due_at = max(now, rewatch.done_at + timedelta(seconds=pause_s))
-    rewatch.last_at = now
     rewatch.episodes += count
-    if rewatch.is_import:
+    if is_more:
+        rewatch.last_at = now
+    if is_more and rewatch.is_import:
         rewatch.last_import_at = now
         rewatches.note_import(connection, project_id, count)
     rewatches.save_rewatch(connection, project_id, deployment_id, rewatch)
@@ -132,7 +136,7 @@ def _step(project_id: int, deployment_id: int, link_base: str) -> Callable[[Conn
         if not watch_queue.try_lock_project(connection, project_id):
             return 0
         watch_queue.lock_deployment(connection, deployment_id)
-        rewatch = rewatches.lock_due(connection, project_id, deployment_id)
+        rewatch = rewatches.due_rewatch(connection, project_id, deployment_id)
         if rewatch is None:
             return 0
         began = time.monotonic()

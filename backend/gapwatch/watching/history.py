@@ -35,10 +35,12 @@ FIRST_EPISODES = 100
 MOST_EPISODES = 50_000
 CHUNK = 10_000
 MOST_LOOKS = 8
-# The work that late episodes cause: a run costs at most this share of the time to the next one, and the time
-# doubles while they go on coming.
-PAUSE_FACTOR, SHORTEST_PAUSE_S = 20.0, 2.0
+# The work that late episodes cause: a run costs at most a share of the time to the next one, and the time doubles
+# while they go on coming. An import at rest for so many seconds, or runs, is put in order at once.
+PAUSE_FACTOR = {True: 4.0, False: 20.0}
 LONGEST_PAUSE_S = {True: 300.0, False: 3600.0}
+SHORTEST_PAUSE_S = 2.0
+REST_S, REST_FACTOR = 5.0, 2.0
 CALM = timedelta(hours=1)
 
 Costs = Callable[[int, datetime, datetime], Sequence[CategoryCost]]
@@ -62,8 +64,8 @@ def is_import(oldest: SeenEpisode, *, is_new: bool, last_import_at: datetime | N
 
 def pause_s(took_s: float, times: int, *, is_import: bool) -> float:
     """How long after a run the next may begin; `times` are the runs since it was last calm."""
-    longest = LONGEST_PAUSE_S[is_import]
-    return min(longest, max(SHORTEST_PAUSE_S, PAUSE_FACTOR * took_s) * 2.0 ** min(max(times - 1, 0), 20))
+    pause = max(SHORTEST_PAUSE_S, PAUSE_FACTOR[is_import] * took_s) * 2.0 ** min(max(times - 1, 0), 20)
+    return min(LONGEST_PAUSE_S[is_import], pause)
 
 
 @dataclass(frozen=True)

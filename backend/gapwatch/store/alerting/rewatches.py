@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting.watch_queue import EPISODES, seen_episode
-from gapwatch.watching.history import MOST_EPISODES, Restart
+from gapwatch.watching.history import MOST_EPISODES, REST_FACTOR, REST_S, Restart
 from gapwatch.watching.series import SeenEpisode
 
 
@@ -64,23 +64,29 @@ def save_rewatch(connection: Connection, project_id: int, deployment_id: int, no
     )
 
 
+# When its time has come, or when an import is at rest.
+_IS_DUE = """
+due_at IS NOT NULL AND (due_at <= now() OR (
+    is_import AND last_at < now() - greatest(:rest_s, :rest_factor * took_s) * interval '1 second'))
+"""
+_REST = {"rest_s": REST_S, "rest_factor": REST_FACTOR}
+
+
 def due_rewatches(connection: Connection) -> list[RewatchPlace]:
     rows = connection.execute(
-        text(
-            "SELECT project_id, deployment_id FROM rewatches WHERE due_at <= now() ORDER BY due_at, deployment_id"
-        )
+        text(f"SELECT project_id, deployment_id FROM rewatches WHERE {_IS_DUE} ORDER BY due_at, deployment_id"),  # noqa: S608
+        _REST,
     ).mappings()
     return [RewatchPlace(**row) for row in rows]
 
 
-def lock_due(connection: Connection, project_id: int, deployment_id: int) -> Rewatch | None:
+def due_rewatch(connection: Connection, project_id: int, deployment_id: int) -> Rewatch | None:
     """What is due of a deployment; None if somebody else has done it in the meantime."""
-    rewatch = rewatch_of(connection, project_id, deployment_id)
     is_due = connection.execute(
-        text("SELECT 1 FROM rewatches WHERE project_id = :p AND deployment_id = :d AND due_at <= now()"),
-        {"p": project_id, "d": deployment_id},
+        text(f"SELECT 1 FROM rewatches WHERE project_id = :p AND deployment_id = :d AND {_IS_DUE}"),  # noqa: S608
+        {"p": project_id, "d": deployment_id, **_REST},
     ).first()
-    return None if is_due is None else rewatch
+    return None if is_due is None else rewatch_of(connection, project_id, deployment_id)
 
 
 def robots_heard(connection: Connection, project_id: int, deployment_id: int) -> list[str]:
