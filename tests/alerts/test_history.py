@@ -21,8 +21,8 @@ FROM incidents i JOIN deployments d ON d.project_id = i.project_id AND d.id = i.
 ORDER BY d.slug, i.opened_at
 """
 EMPTIED = (
-    "alert_transitions, alerts, delivery_attempts, deliveries, incident_history, incidents, episodes, work, watch_due, watches,"
-    " detectors, presence, rewatches, backfills"
+    "alert_transitions, alerts, delivery_attempts, deliveries, notified_reasons, incident_history, incidents, episodes,"
+    " work, watch_due, watches, detectors, presence, rewatches, backfills"
 )
 
 
