@@ -199,3 +199,28 @@ def test_everything_is_reached_by_keyboard_and_the_focus_is_seen(open_tab, told)
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", page.evaluate("document.activeElement.outerHTML")
     assert {"A", "SUMMARY", "BUTTON", "SELECT", "INPUT"} <= seen
+
+
+def test_a_robot_is_parked_and_put_back_to_work_on_a_phone_by_keyboard(open_tab, project):
+    with project.client() as client:
+        client.post("/episodes", json=episode(robot="ur5e-1")).raise_for_status()
+    wait_until(lambda: project.rows("SELECT 1 FROM presence WHERE project_id = :p"), what="the robot heard")
+    page = open_tab(somebody(project, "engineer"), width=390)
+    page.goto("/deployments/berlin-line-3")
+    page.click("footer a:has-text('Its robots')")
+    page.wait_for_url("**/settings/robots?deployment=berlin-line-3")
+    page.focus("a[aria-label='Change ur5e-1']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**robot=ur5e-1**")
+    page.fill("input[name=reason]", "belts are cleaned")
+    page.select_option("select[name=lasting]", "4 hours")
+    page.focus("button:has-text('Park')")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    row = page.locator("table.cards tbody tr")
+    assert "parked until" in row.inner_text() and "belts are cleaned" in row.inner_text()
+    assert project.value("SELECT status FROM robot_statuses WHERE project_id = :p") == "parked"
+    with page.expect_navigation():
+        page.click("button:has-text('Back to work')")
+    assert "working" in row.inner_text()
+    assert "belts are cleaned" in page.locator(".times").inner_text()

@@ -22,6 +22,8 @@ PAGES = {
     "rules": "/settings/rules?edit=success-drift",
     "channels": "/settings/channels?kind=email",
     "silences": "/settings/silences",
+    "robots": "/settings/robots?robot=hostile%3Cb%3E",
+    "calendars": "/settings/calendars?deployment=hostile%3Cb%3E",
     "keys": "/settings/keys",
     "members": "/settings/members",
     "taxonomy": "/settings/taxonomy",

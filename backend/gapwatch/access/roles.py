@@ -9,7 +9,7 @@ ROLES: tuple[Role, ...] = ("viewer", "engineer", "admin")
 
 WHAT_ROLES_DO = {
     "viewer": "reads everything",
-    "engineer": "also labels episodes, answers alerts, and changes rules and baselines",
+    "engineer": "also labels episodes, answers alerts, and changes rules, robots, calendars and baselines",
     "admin": "also manages members, keys, channels and the taxonomy",
 }
 

@@ -32,10 +32,12 @@ from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
+from gapwatch.pages.settings.calendars import change_calendar, show_calendars
 from gapwatch.pages.settings.channels import ChannelHandlers
 from gapwatch.pages.settings.keys import KeyHandlers
 from gapwatch.pages.settings.members import MemberHandlers
 from gapwatch.pages.settings.quarantine import show_quarantine
+from gapwatch.pages.settings.robots import RobotHandlers
 from gapwatch.pages.settings.rules import change_rules, show_rules
 from gapwatch.pages.settings.silences import add_silence, end_silence, show_silences
 from gapwatch.pages.settings.start import show_settings
@@ -83,6 +85,7 @@ class PageRoutes:
         alert = AlertHandlers(nudge)
         incident = IncidentHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)
+        robots = RobotHandlers(nudge)
         self.table = (
             PageRoute("GET", "/sign-in", "anybody", sign_in.show),
             PageRoute("POST", "/sign-in", "anybody", sign_in.submit),
@@ -117,6 +120,10 @@ class PageRoutes:
             PageRoute("GET", "/settings/silences", "viewer", show_silences),
             PageRoute("POST", "/settings/silences", "engineer", add_silence),
             PageRoute("POST", "/settings/silences/end", "engineer", end_silence),
+            PageRoute("GET", "/settings/robots", "viewer", robots.show),
+            PageRoute("POST", "/settings/robots", "engineer", robots.change),
+            PageRoute("GET", "/settings/calendars", "viewer", show_calendars),
+            PageRoute("POST", "/settings/calendars", "engineer", change_calendar),
             PageRoute("GET", "/settings/channels", "viewer", channels.show),
             PageRoute("POST", "/settings/channels", "admin", channels.make),
             PageRoute("POST", "/settings/channels/test", "admin", channels.test),
