@@ -23,8 +23,8 @@ from gapwatch.watching.changes import (
 )
 from gapwatch.watching.series import RATE_SERIES
 
-# Episodes on either side of the change that are read for its figures.
-EPISODES_DRAWN = 1000
+# Episodes on either side of the change that are read for its figures, and the newest ones.
+EPISODES_DRAWN, NEWEST_DRAWN = 500, 500
 MOST_SERIES = 6
 MOST_EVENTS = 8
 SUCCESS = "success"
@@ -59,6 +59,8 @@ class DrawnSeries:
     is_rate: bool
     values: list[tuple[datetime, float]]
     change: KnownChange
+    # From when on the newest values are, if others between them and those next to the change were left out.
+    newest_from: datetime | None
 
 
 def incident_change(
@@ -71,8 +73,10 @@ def incident_change(
     estimate = (leading and changed_at(leading)) or incident["changed_at"]
     others = [alert["series"] for alert in alerts if drawn_name(alert["series"]) is not None]
     names = list(dict.fromkeys(_drawn([SUCCESS if leading is None else leading["series"], *others])))[:MOST_SERIES]
-    rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN)
+    rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN, NEWEST_DRAWN)
     values = [_values(rows, place) for place in range(len(names))]
+    since = [at for at, _ in rows if at >= estimate]
+    newest_from = since[EPISODES_DRAWN] if len(since) >= EPISODES_DRAWN + NEWEST_DRAWN else None
     span = _span(names[0], values[0], estimate, leading)
     sides = [
         RobotSides(robot.robot, robot.before_successes, robot.before_n, robot.successes, robot.n)
@@ -86,7 +90,9 @@ def incident_change(
         if name in names and name not in of_series and changed is not None:
             of_series[name] = _known(name, _span(name, values[names.index(name)], changed, alert))
     series = [
-        DrawnSeries(name, name in RATE_SERIES, values[place], of_series.get(name, of_series[names[0]]))
+        DrawnSeries(
+            name, name in RATE_SERIES, values[place], of_series.get(name, of_series[names[0]]), newest_from
+        )
         for place, name in enumerate(names)
     ]
     found = IncidentChange(

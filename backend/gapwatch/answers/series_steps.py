@@ -11,7 +11,7 @@ import numpy as np
 from gapwatch.answers.answer import Interval
 from gapwatch.statistics.estimates.rates import wilson
 
-STEPS_A_SIDE = 20
+STEPS_A_RUN = 16
 FEWEST_OF_A_STEP = 10
 
 
@@ -27,16 +27,22 @@ class SeriesStep:
 
 
 def series_steps(
-    values: Sequence[tuple[datetime, float]], changed_at: datetime, *, is_rate: bool
+    values: Sequence[tuple[datetime, float]],
+    changed_at: datetime,
+    newest_from: datetime | None = None,
+    *,
+    is_rate: bool,
 ) -> list[list[SeriesStep]]:
-    """Steps before the change and since, of equal numbers of episodes on each side."""
-    before = [row for row in values if row[0] < changed_at]
-    since = [row for row in values if row[0] >= changed_at]
-    return [_steps(side, is_rate) for side in (before, since) if side]
+    """Runs of steps: before the change, next after it, and of the newest values where some lie between."""
+    cuts = [changed_at] if newest_from is None or newest_from <= changed_at else [changed_at, newest_from]
+    runs: list[list[tuple[datetime, float]]] = [[] for _ in range(len(cuts) + 1)]
+    for at, value in values:
+        runs[sum(at >= cut for cut in cuts)].append((at, value))
+    return [_steps(run, is_rate) for run in runs if run]
 
 
 def _steps(side: Sequence[tuple[datetime, float]], is_rate: bool) -> list[SeriesStep]:
-    wanted = max(1, min(STEPS_A_SIDE, len(side) // FEWEST_OF_A_STEP))
+    wanted = max(1, min(STEPS_A_RUN, len(side) // FEWEST_OF_A_STEP))
     parts = np.array_split(np.arange(len(side)), wanted)
     return [_step([side[place] for place in part], is_rate) for part in parts if part.size]
 

@@ -72,7 +72,7 @@ class AlertHandlers:
         # The alert is looked at as an incident of its own.
         alone = {**alert, "alerts": [alert], "changed_at": estimate or alert["opened_at"]}
         found, drawn = incident_change(visit.transaction, visit.project_id, alone)
-        runs = series_steps(drawn[0].values, found.change.at, is_rate=drawn[0].is_rate)
+        runs = series_steps(drawn[0].values, found.change.at, drawn[0].newest_from, is_rate=drawn[0].is_rate)
         links = visit.frame.links
         page = AlertPage(
             alert=alert,

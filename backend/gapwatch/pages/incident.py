@@ -67,8 +67,8 @@ class SeriesEntry:
     change: KnownChange
 
     @property
-    def since(self) -> Sentence:
-        return sentences.since(self.change)
+    def changed(self) -> Sentence:
+        return sentences.changed(self.change)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class IncidentPage:
 
     @property
     def short(self) -> str:
-        return sentences.reasons(self.incident["alerts"])
+        return sentences.reasons(sentences.live(self.incident["alerts"]))
 
     @property
     def age(self) -> str:
@@ -183,7 +183,7 @@ def _page(
                 f"series-{place}",
                 one.series,
                 one.is_rate,
-                series_steps(one.values, one.change.at, is_rate=one.is_rate),
+                series_steps(one.values, one.change.at, one.newest_from, is_rate=one.is_rate),
                 one.change,
             )
             for place, one in enumerate(drawn)

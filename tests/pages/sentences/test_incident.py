@@ -7,7 +7,9 @@ from gapwatch.answers.incident_standing import IncidentStanding, SuccessShare
 from gapwatch.pages.sentences import incident as said
 from gapwatch.statistics.change.fallen_robots import RobotSides, fallen_robots
 
-AT = datetime(2026, 11, 12, 12, tzinfo=UTC)
+# Another year would be named in every date.
+YEAR = datetime.now(UTC).year
+AT = datetime(YEAR, 11, 12, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 NOW = SuccessShare(0.51, 100, (0.413, 0.606))
 BEFORE = SuccessShare(0.96, 300, (0.932, 0.977))
@@ -72,6 +74,8 @@ def test_reasons_are_counted_and_the_first_are_named():
     assert said.reasons([*alerts, alert("signal:x")]) == "5 reasons: success, reward, state estimation …"
     assert said.reasons(alerts[:1]) == "1 reason: success"
     assert said.reasons([]) == "no reason is left"
+    assert said.live([alert("a", state="resolved"), alert("b", state="firing")]) == [alert("b", state="firing")]
+    assert len(said.live([alert("a", state="resolved")])) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,17 +111,17 @@ def test_robots_have_a_verdict():
 
 
 def test_a_change_is_told_with_its_span_unless_it_is_known_to_minutes():
-    assert str(said.since(CHANGE)) == "since 12 Nov 12:00 (95 %: 12 Nov 11:00 to 12 Nov 15:00 UTC)"
+    assert str(said.changed(CHANGE)) == "Changed 12 Nov 12:00, with 95 % between 12 Nov 11:00 and 12 Nov 15:00."
     sure = KnownChange(AT, AT - HOUR / 10, AT + HOUR / 10, "success", 400)
-    assert str(said.since(sure)) == "since 12 Nov 12:00"
+    assert str(said.changed(sure)) == "Changed 12 Nov 12:00."
 
 
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ("2026-11-12T12:30:00Z", "within the span of the change"),
-        ("2026-11-12T06:00:00Z", "5 h before its span"),
-        ("2026-11-12T15:20:00Z", "20 min after its span"),
+        (f"{YEAR}-11-12T12:30:00Z", "within the span of the change"),
+        (f"{YEAR}-11-12T06:00:00Z", "5 h before its span"),
+        (f"{YEAR}-11-12T15:20:00Z", "20 min after its span"),
         ("nonsense", ""),
         (None, ""),
     ],

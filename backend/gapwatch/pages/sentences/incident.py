@@ -9,7 +9,7 @@ from typing import Any
 from gapwatch.answers.incident_change import IncidentChange, KnownChange
 from gapwatch.answers.incident_standing import IncidentStanding, SuccessShare
 from gapwatch.pages.sentences.sentence import Part, Sentence, Words, percent_range, point_range, say, small, strong
-from gapwatch.pages.words import category_name, count, percent, plain_time, plural, points, when
+from gapwatch.pages.words import category_name, count, percent, plural, points, when
 
 MOST_REASONS = 3
 MOST_ROBOTS = 4
@@ -38,6 +38,11 @@ def reason_name(alert: Mapping[str, Any]) -> str:
         return f"{series.removeprefix('robot:')} silent"
     name = series if series.startswith(("signal:", "metric:")) else series.partition("@")[0]
     return name.partition(":")[2] or name or str(alert["rule"])
+
+
+def live(alerts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The alerts that are not over; all of them once every one is."""
+    return [alert for alert in alerts if alert["state"] != "resolved"] or list(alerts)
 
 
 def reasons(alerts: Sequence[Mapping[str, Any]]) -> str:
@@ -90,12 +95,12 @@ def title(standing: IncidentStanding, phrase: str) -> str:
     return phrase
 
 
-def since(change: KnownChange) -> Sentence:
-    """since 12 Nov 12:00 (between 11:20 and 14:40 with 95 %)"""
-    words: list[Words] = ["since ", Part(when(change.at), "strong")]
+def changed(change: KnownChange) -> Sentence:
+    """Changed 12 Nov 12:00, with 95 % between 11 Nov 18:20 and 12 Nov 14:40."""
+    words: list[Words] = ["Changed ", Part(when(change.at), "strong")]
     if change.n and change.latest - change.earliest > SURE:
-        words.append(small(f" (95 %: {plain_time(change.earliest)} to {plain_time(change.latest)} UTC)"))
-    return say(*words)
+        words += [", with 95 % between ", Part(when(change.earliest)), " and ", Part(when(change.latest))]
+    return say(*words, ".")
 
 
 def age(changed_at: datetime, now: datetime) -> str:

@@ -145,9 +145,18 @@ SeriesRow = tuple[datetime, tuple[float | None, ...]]
 
 
 def series_around(
-    connection: Connection, project_id: int, deployment_id: int, series: Sequence[str], at: datetime, most: int
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    series: Sequence[str],
+    at: datetime,
+    most: int,
+    newest: int = 0,
 ) -> list[SeriesRow]:
-    """Return so many episodes next before a time and next after it, oldest first, with their numbers."""
+    """Return so many episodes next before a time and next after it, and the newest ones, with their numbers.
+
+    Oldest first. Between the second and the third there may be others that are left out.
+    """
     columns: list[str] = []
     parameters: dict[str, str] = {}
     for place, name in enumerate(series):
@@ -157,17 +166,21 @@ def series_around(
     chosen = ", ".join(columns)
     rows = connection.execute(
         text(f"""
-        WITH near AS (
-            (SELECT e.* FROM episodes e WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
-               AND e.started_at < :at ORDER BY e.started_at DESC LIMIT :most)
-            UNION ALL
-            (SELECT e.* FROM episodes e WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
-               AND e.started_at >= :at ORDER BY e.started_at LIMIT :most))
+        WITH past AS (
+            SELECT e.* FROM episodes e WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
+              AND e.started_at < :at ORDER BY e.started_at DESC LIMIT :most
+        ), next AS (
+            SELECT e.* FROM episodes e WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
+              AND e.started_at >= :at ORDER BY e.started_at LIMIT :most
+        ), newest AS (
+            SELECT e.* FROM episodes e WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
+              AND e.started_at > (SELECT max(started_at) FROM next) ORDER BY e.started_at DESC LIMIT :newest
+        ), near AS (TABLE past UNION ALL TABLE next UNION ALL TABLE newest)
         SELECT e.started_at, {chosen} FROM near e
         LEFT JOIN name_sets sn ON sn.project_id = :p AND sn.id = e.signal_names_id
         LEFT JOIN name_sets mn ON mn.project_id = :p AND mn.id = e.metric_names_id
         ORDER BY e.started_at, e.id
         """),  # noqa: S608
-        {"p": project_id, "d": deployment_id, "at": at, "most": most, **parameters},
+        {"p": project_id, "d": deployment_id, "at": at, "most": most, "newest": newest, **parameters},
     )
     return [(row[0], tuple(row[1:])) for row in rows]

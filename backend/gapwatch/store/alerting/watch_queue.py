@@ -17,7 +17,7 @@ from gapwatch.watching.silence import RobotArrival
 # Rows of one transaction.
 ROWS_AT_MOST = 500
 # The newest episodes since a change that its levels are counted in.
-MOST_OF_LEVELS = 5000
+MOST_OF_LEVELS = 2000
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
 WATCHER, DEPLOYMENT = 7301, 7302
 
