@@ -43,7 +43,8 @@ if (typeof document !== "undefined") {
       ACTS[meant.act](meant);
     } else if (event.key === "Escape") document.activeElement?.blur();
   });
-  // Back from acting on a row it is still the chosen one.
-  const row = document.getElementById(location.hash.slice(1));
-  row?.querySelector("a[data-open]")?.focus();
+  // Back from acting on a row it is still the chosen one; the browser itself has dealt with the fragment by then.
+  addEventListener("load", () =>
+    setTimeout(() => document.getElementById(location.hash.slice(1))?.querySelector("a[data-open]")?.focus()),
+  );
 }

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from alerts.stage import Stage
+from alerts.stage import LINK, Stage
 
 from gapwatch.accounts import put_person
 from gapwatch.errors import Conflict, Invalid
@@ -40,6 +40,19 @@ def history(stage: Stage) -> list[tuple]:
 
 def alert_states(stage: Stage) -> set[str]:
     return {state for (state,) in stage.rows("SELECT state FROM alerts WHERE incident_id IS NOT NULL")}
+
+
+def test_the_link_of_a_message_opens_the_incident(fallen):
+    assert fallen.receiver.got[0].json["link"] == f"{LINK}/incidents/{the_incident(fallen)}"
+
+
+def test_a_message_names_the_runbook_of_its_rules(stage):
+    stage.add_channel()
+    stage.put_rule("success-drift", "drift")
+    stage.run("UPDATE rules SET runbook_url = 'https://wiki.example.com/x' WHERE name = 'success-drift'")
+    stage.fall()
+    stage.send()
+    assert stage.receiver.got[0].json["runbooks"] == ["https://wiki.example.com/x"]
 
 
 def test_acknowledging_takes_on_every_alert_and_tells_whoever_was_told(fallen):

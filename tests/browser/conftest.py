@@ -116,10 +116,12 @@ def hostile(service, tmp_path_factory):
         lambda: (
             project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0
             and project.rows("SELECT id FROM alerts WHERE project_id = :p")
+            and project.rows("SELECT id FROM incidents WHERE project_id = :p")
         ),
         30,
-        what="the numbers and an alert",
+        what="the numbers, an alert and its incident",
     )
+    project.incident = project.rows("SELECT min(id) FROM incidents WHERE project_id = :p")[0][0]
     project.alert = project.rows("SELECT min(id) FROM alerts WHERE project_id = :p")[0][0]
     yield project
     database.close()

@@ -100,21 +100,91 @@ def test_a_point_of_the_line_tells_its_day_and_leads_to_its_episodes(open_tab, t
     assert page.locator("main table tbody tr").count() == 28
 
 
-def test_an_alert_is_opened_and_acknowledged(open_tab, told):
+def test_an_incident_is_opened_commented_on_and_acknowledged(open_tab, told):
     page = open_tab(told)
     assert "on fire" in page.locator(".fire").inner_text()
     page.click("nav >> text=Alerts")
     page.locator("table tbody th a").first.click()
-    page.wait_for_url("**/alerts/*")
-    page.fill("form.act textarea[name=comment]", "I am on it. <b>Really</b>")
+    page.wait_for_url("**/incidents/*")
+    page.click("#d-comment summary")
+    page.fill("#d-comment textarea[name=comment]", "I am on it. <b>Really</b>")
+    with page.expect_navigation():
+        page.click("#d-comment button")
+    assert "I am on it. <b>Really</b>" in page.locator("aside").inner_text()
     with page.expect_navigation():
         page.click("button:has-text('Acknowledge')")
     assert page.locator(".title .state").inner_text() == "acknowledged"
-    assert "I am on it. <b>Really</b>" in page.locator("aside").inner_text()
     page.goto("/")
-    assert (
-        "on fire" not in page.locator(".fire strong").first.inner_text() or page.locator(".fire .hot").count() == 1
+    assert "No new fire" in page.locator(".fire").inner_text()
+    assert page.locator("nav .count").count() == 0
+
+
+@pytest.mark.parametrize("height", [844, 600])
+def test_a_pager_text_is_followed_on_a_phone_and_acknowledged_in_two_taps(
+    chromium, service, project, told, height
+):
+    """The first tap opens the link of the message, the second one acknowledges: nothing to scroll, nothing to fill."""
+    incident = project.value("SELECT id FROM incidents WHERE project_id = :p")
+    context = chromium.new_context(
+        viewport={"width": 390, "height": height}, has_touch=True, is_mobile=True, base_url=service.url
     )
+    page = context.new_page()
+    # Signed in some days ago; whoever is not is led to the link after signing in.
+    page.goto(f"/incidents/{incident}")
+    page.fill("input[name=email]", told["email"])
+    page.fill("input[name=password]", told["password"])
+    page.click("main button[type=submit]")
+    page.wait_for_url(f"**/incidents/{incident}")
+    # The text of the message, as a phone shows it.
+    page.route("**/message", lambda route: route.fulfill(
+        content_type="text/html",
+        body=f"<meta name=viewport content='width=device-width'><a href='{service.url}/incidents/{incident}'>open</a>",
+    ))  # fmt: skip
+    page.goto("/message")
+    page.tap("a")
+    page.wait_for_url(f"**/incidents/{incident}")
+    button = page.locator("[data-acknowledge]")
+    box = button.bounding_box()
+    assert page.evaluate("scrollY") == 0
+    assert box["y"] >= 0 and box["y"] + box["height"] <= height
+    assert box["height"] >= 44 and box["width"] > 300
+    with page.expect_navigation():
+        button.tap()
+    assert page.locator(".title .state").inner_text() == "acknowledged"
+    assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    context.close()
+    assert project.value("SELECT owner FROM incidents WHERE project_id = :p") == told["email"]
+
+
+def test_the_inbox_is_worked_by_keys(open_tab, project, told):
+    page = open_tab(told)
+    page.goto("/alerts")
+    page.keyboard.press("a")  # nothing is chosen: nothing happens
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "berlin-line-3"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/incidents/*")
+    page.go_back()
+    page.wait_for_selector("[data-row]")
+    page.keyboard.press("j")
+    with page.expect_navigation():
+        page.keyboard.press("a")
+    row = page.locator("[data-row]")
+    assert row.locator(".state").inner_text() == "acknowledged"
+    assert told["email"] in row.inner_text()
+    # The row is still the chosen one.
+    page.wait_for_function("document.activeElement.textContent === 'berlin-line-3'")
+    page.keyboard.press("a")
+    assert page.url.endswith(f"#incident-{project.value('SELECT id FROM incidents WHERE project_id = :p')}")
+
+
+def test_an_incident_is_acknowledged_by_its_key(open_tab, project, told):
+    page = open_tab(told)
+    page.goto(f"/incidents/{project.value('SELECT id FROM incidents WHERE project_id = :p')}")
+    page.focus("#d-comment summary")
+    with page.expect_navigation():
+        page.keyboard.press("a")
+    assert page.locator(".title .state").inner_text() == "acknowledged"
 
 
 def test_a_key_is_made_and_its_curl_line_brings_an_episode_onto_the_page(open_tab, project, service):

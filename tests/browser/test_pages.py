@@ -19,6 +19,7 @@ PAGES = {
     "trust": "/compare/simulators",
     "alerts": "/alerts?state=all",
     "alert": "/alerts/{alert}",
+    "incident": "/incidents/{incident}",
     "rules": "/settings/rules?edit=success-drift",
     "channels": "/settings/channels?kind=email",
     "silences": "/settings/silences",
@@ -33,7 +34,7 @@ PAGES = {
     "account": "/account",
     "absent": "/deployments/no-such",
 }
-HAVE_FIGURES = {"deployment", "filtered", "compare", "trust", "alert"}
+HAVE_FIGURES = {"deployment", "filtered", "compare", "trust", "alert", "incident"}
 
 
 def sideways(page) -> bool:
@@ -64,7 +65,7 @@ def test_every_page_is_quiet_fits_and_is_accessible(open_tab, hostile, width, sc
     page = open_tab(hostile.admin, width, scheme)
     faults = []
     for name, address in PAGES.items():
-        page.goto(address.format(failed=hostile.failed, alert=hostile.alert))
+        page.goto(address.format(failed=hostile.failed, alert=hostile.alert, incident=hostile.incident))
         if name in HAVE_FIGURES:
             draw_all(page)
         if sideways(page):

@@ -51,7 +51,7 @@ class ReasonEntry:
 
 
 @dataclass(frozen=True)
-class HistoryLine:
+class IncidentLine:
     at: datetime
     words: Sentence
 
@@ -116,9 +116,9 @@ class IncidentPage:
         return sentences.failures(self.found.failures, MOST_FAILURES)
 
     @property
-    def history(self) -> list[HistoryLine]:
+    def history(self) -> list[IncidentLine]:
         """Newest first."""
-        return [HistoryLine(line["at"], sentences.line_of(line)) for line in reversed(self.incident["history"])]
+        return [IncidentLine(line["at"], sentences.line_of(line)) for line in reversed(self.incident["history"])]
 
     def fit_of(self, event: Mapping[str, Any]) -> str:
         return sentences.fit_words(event, self.found.change)
