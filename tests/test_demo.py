@@ -1,15 +1,48 @@
+import json
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import httpx
+import psycopg
 import pytest
 
 from parts import clean_environment, reachable, wait_until
 
 # What the pages must show of the stories that no further episode joins.
 FEW = "oslo-lab-1"
+
+
+def assert_told_in_one_line(pages):
+    [line] = [json.loads(page) for page in pages.read_text().splitlines()]
+    assert "seoul-arm-4" in line["import"]["from_the_first_day"]
+    assert {"austin-pack-2", "turin-cell-1"} <= set(line["import"]["changed"])
+    assert "zurich-sort-2" not in json.dumps(line)
+
+
+def incidents(data_dir):
+    """Slug, state and times of the incidents that are worth a page."""
+    url = json.loads((data_dir / "running.json").read_text())["database_url"]
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "SELECT d.slug, i.state, i.changed_at, i.opened_at FROM incidents i"
+            " JOIN deployments d ON d.project_id = i.project_id AND d.id = i.deployment_id WHERE i.severity <> 'info'"
+        ).fetchall()
+
+
+def assert_incidents_are_of_their_time(data_dir):
+    """Some are over, two are being taken care of, and each story has at most one open."""
+    found = incidents(data_dir)
+    assert {state for _, state, _, _ in found} == {"firing", "acknowledged", "resolved"}
+    assert max(Counter(slug for slug, state, _, _ in found if state != "resolved").values()) == 1
+    assert not {"zurich-sort-2", "oslo-lab-1", "lisbon-pick-5"} & {slug for slug, *_ in found}
+    for slug, first, last in (("austin-pack-2", 26, 20), ("turin-cell-1", 23, 4), ("berlin-line-3", 91, 85)):
+        [(changed_at, opened_at)] = [row[2:] for row in found if row[0] == slug and row[1] != "resolved"]
+        assert last < (datetime.now(UTC) - changed_at) / timedelta(days=1) < first, slug
+        assert changed_at <= opened_at < datetime.now(UTC) - timedelta(days=1)
 
 
 @pytest.mark.timeout(300)
@@ -48,8 +81,14 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                     )
                     assert 49_000 < int(said[1]) < 53_000
                     pages = data_dir / "demo" / "pages.ndjson"
-                    wait_until(lambda: "seoul-arm-4" in pages.read_text(), 60, what="a page of an alert")  # noqa: B023
-                    assert "berlin-line-3" in pages.read_text() and "zurich-sort-2" not in pages.read_text()
+                    wait_until(pages.read_text, 150, what="the line about the import")
+                    assert_told_in_one_line(pages)
+                    wait_until(
+                        lambda: sum(state == "acknowledged" for _, state, *_ in incidents(data_dir)) == 2,
+                        60,
+                        what="somebody who takes care",
+                    )
+                    assert_incidents_are_of_their_time(data_dir)
                 else:
                     assert "demo fleet:" not in log_path.read_text()
                 wait_until(

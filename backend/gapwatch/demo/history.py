@@ -57,9 +57,11 @@ def live_record(story: Story, now: datetime, generator: np.random.Generator) -> 
 
 
 def _moments(story: Story, generator: np.random.Generator) -> StoryTimes:
-    """Between 06:00 and 22:00, by random robots. A story that is not live ended yesterday."""
+    """Between 06:00 and 22:00, by random robots. A story that is not live ended the day before yesterday: nobody
+    waits for its robots.
+    """
     n = story.n_real
-    whole = np.sort(generator.integers(int(story.first_day), 1 if story.lives else 0, n))
+    whole = np.sort(generator.integers(int(story.first_day), 1 if story.lives else -1, n))
     hour = generator.uniform(6, 22, n)
     robot = generator.integers(0, story.robots * len(story.sites), n)
     day = whole + hour / 24

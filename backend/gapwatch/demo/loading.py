@@ -19,6 +19,7 @@ from gapwatch_client import Gapwatch
 
 from gapwatch.accounts import make_key, put_person
 from gapwatch.demo.history import live_record, story_records
+from gapwatch.demo.oncall import take_on_stories
 from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
@@ -71,8 +72,11 @@ def load_demo(settings: Settings) -> None:
         f"  password           {password}\n\n"
         "  Ctrl-C stops it.\n"
     )
-    # A daemon, so that it does not delay shutdown. Unsent episodes wait in the client's spool.
+    # Daemons, so that they do not delay shutdown. Unsent episodes wait in the client's spool.
     threading.Thread(target=demo_fleet.send_rest_and_live, name="demo", daemon=True).start()
+    if not demo_fleet.is_sent:
+        people = (settings.database_url, PROJECT, EMAIL)
+        threading.Thread(target=take_on_stories, args=people, name="demo people", daemon=True).start()
 
 
 class DemoFleet:
@@ -89,6 +93,10 @@ class DemoFleet:
             self._is_sent, self._anchor = bool(memory["is_told"]), date.fromisoformat(memory["anchor"])
         self._parts: Iterator[list[dict[str, Any]]] = iter(())
         self._total = 0
+
+    @property
+    def is_sent(self) -> bool:
+        return self._is_sent
 
     def begin(self, client: httpx.Client) -> None:
         """Send the first part of every story, wait until it is stored, and send the stories' events."""
