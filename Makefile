@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution bench-promises lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-query bench-pages bench-reading bench-attribution bench-promises bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -98,6 +98,9 @@ bench-drift: .venv/installed-dev
 
 bench-promises: .venv/installed-dev
 	@$(BIN)/python -m bench.promises $(ARGS)
+
+bench-history: .venv/installed-dev
+	@$(BIN)/python -m bench.history $(ARGS)
 
 # Needs the network; everything else works without once installed.
 lock: .venv/bin/python

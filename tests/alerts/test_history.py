@@ -168,6 +168,24 @@ def test_one_line_a_project_tells_what_is_wrong_now(stage):
     assert all("performance" in row[2] for row in told)
 
 
+def test_simulation_that_comes_after_its_reality_is_what_it_is_compared_with(stage):
+    stage.add_channel()
+    bring(stage, past((0.7, 40)))
+    assert "success-below-sim success" not in stage.alerts()
+    stage.run("INSERT INTO simulators (project_id, name, version) VALUES (1, 'mujoco', '3')")
+    stage.run(
+        "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, simulator_id, domain, outcome,"
+        " content_hash) SELECT 1, 's' || n, now() - interval '50 days', 1, 1, 1, 'sim',"
+        " CASE WHEN n % 20 = 0 THEN 'failure' ELSE 'success' END, '' FROM generate_series(1, 2000) n;"
+        "INSERT INTO work (project_id, kind, episode_ids)"
+        " SELECT 1, 'fold', array_agg(id) FROM episodes WHERE domain = 'sim'"
+    )
+    stage.watch()
+    let_history_settle(stage)
+    assert stage.alerts()["success-below-sim success"] == "firing"
+    assert tell(stage) == []
+
+
 def test_what_an_import_opened_gets_worse_and_ends_as_usual(stage):
     stage.add_channel()
     bring(stage, past((0.92, 40), (0.4, 6)))

@@ -81,12 +81,12 @@ def _sender(episode: SeenEpisode, deployment_id: int) -> str:
 
 def note_simulation(connection: Connection, project_id: int, episode_ids: list[str]) -> None:
     """Simulation that comes during an import may be what its history is compared with."""
-    now = watch_queue.now(connection)
+    if not rewatches.has_imports(connection, project_id):
+        return
     for deployment_id in rewatches.deployments_simulated_by(connection, project_id, episode_ids):
         rewatch = rewatches.rewatch_of(connection, project_id, deployment_id)
-        if rewatch.last_import_at is not None and now - rewatch.last_import_at < history.IMPORT_PAUSES:
-            rewatch.is_import = True
-            _note(connection, project_id, deployment_id, rewatch, 0, is_more=True)
+        rewatch.is_import = True
+        _note(connection, project_id, deployment_id, rewatch, 0, is_more=True)
 
 
 def _note(

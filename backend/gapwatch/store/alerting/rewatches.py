@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from gapwatch.store.alerting.watch_queue import EPISODES, seen_episode
-from gapwatch.watching.history import MOST_EPISODES, REST_FACTOR, REST_S, Restart
+from gapwatch.watching.history import IMPORT_PAUSES, MOST_EPISODES, REST_FACTOR, REST_S, Restart
 from gapwatch.watching.series import SeenEpisode
 
 
@@ -99,17 +99,31 @@ def robots_heard(connection: Connection, project_id: int, deployment_id: int) ->
     )
 
 
+def has_imports(connection: Connection, project_id: int) -> bool:
+    """Whether history is being imported, or was just now."""
+    return bool(
+        connection.execute(
+            text("""
+            SELECT EXISTS (SELECT 1 FROM rewatches
+                           WHERE project_id = :p AND last_import_at > now() - CAST(:pauses AS interval))
+            """),
+            {"p": project_id, "pauses": IMPORT_PAUSES},
+        ).scalar_one()
+    )
+
+
 def deployments_simulated_by(connection: Connection, project_id: int, episode_ids: list[str]) -> list[int]:
-    """The deployments with history whose simulation these episodes are."""
+    """The deployments that history is imported into and whose simulation these episodes are."""
     return list(
         connection.scalars(
             text("""
             SELECT DISTINCT d.id FROM rewatches r
             JOIN deployments d ON d.project_id = r.project_id AND d.id = r.deployment_id
             JOIN episodes e ON e.project_id = d.project_id AND e.task_id = d.task_id AND e.domain = 'sim'
-            WHERE r.project_id = :p AND r.last_import_at IS NOT NULL AND e.id = ANY(:ids) ORDER BY 1
+            WHERE r.project_id = :p AND r.last_import_at > now() - CAST(:pauses AS interval) AND e.id = ANY(:ids)
+            ORDER BY 1
             """),
-            {"p": project_id, "ids": episode_ids},
+            {"p": project_id, "ids": episode_ids, "pauses": IMPORT_PAUSES},
         )
     )
 
