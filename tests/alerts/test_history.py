@@ -315,6 +315,21 @@ def test_a_robot_that_was_off_line_and_is_well_again_is_recorded_and_not_paged(s
     assert stage.receiver.got == []
 
 
+def test_late_data_that_show_what_the_line_has_told_are_no_news(stage):
+    stage.add_channel()
+    bring(stage, past((0.92, 40), (0.4, 6)))
+    tell(stage)
+    for column in ("last_at", "last_import_at", "done_at"):
+        stage.back_date("rewatches", column, timedelta(hours=3))
+    stage.accept_rows(off_line(0.4, 60))
+    stage.watch()
+    let_history_settle(stage)
+    assert stage.rows("SELECT is_import FROM rewatches") == [(False,)]
+    stage.send()
+    assert len(stage.receiver.got) == 1
+    assert stage.rows("SELECT count(*) FROM incidents WHERE state = 'firing'") == [(1,)]
+
+
 def test_what_people_took_on_stays_theirs_when_more_history_comes(stage):
     stage.add_channel()
     episodes = past((0.92, 40), (0.4, 6))

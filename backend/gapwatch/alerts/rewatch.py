@@ -23,6 +23,7 @@ from gapwatch.store.alerting import (
     alert_transitions,
     detectors,
     history_rows,
+    notified_reasons,
     rewatches,
     watch_queue,
 )
@@ -31,9 +32,11 @@ from gapwatch.store.alerting.rewatches import Rewatch
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.read.sides import Window
 from gapwatch.watching import history
-from gapwatch.watching.alert_changes import changed_at
+from gapwatch.watching.alert_changes import OpenAlert, changed_at
 from gapwatch.watching.categories import CategoryCost
 from gapwatch.watching.history import AlertSpan, IncidentSpan, Reason, Replayed
+from gapwatch.watching.notify_policy import worst
+from gapwatch.watching.reason_kinds import ReasonKind, reason_kind
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import RobotArrival
@@ -187,7 +190,7 @@ def _rewatch(
     _write_incidents(connection, labels, written)
     alert_moves.note_standing(connection, project_id, deployment_id, replayed.states)
     if rewatch.is_import:
-        _cover(connection, labels, _early_until(replayed) if total == len(episodes) else None)
+        _cover(connection, labels, written, _early_until(replayed) if total == len(episodes) else None)
     settle(connection, labels, rules, link_base)
 
 
@@ -278,6 +281,7 @@ def _write_incidents(connection: Connection, labels: DeploymentLabels, written: 
         if match is not None:
             left.remove(match)
         matches.append((match, incident))
+    notified_reasons.forget(connection, project_id, [incident.id for incident in left])
     history_rows.delete_incidents(connection, project_id, [incident.id for incident in left])
     for match, incident in sorted(matches, key=lambda pair: pair[1].resolved_at is None):
         incident_id = history_rows.write_incident(
@@ -305,21 +309,33 @@ def _early_until(replayed: Replayed) -> datetime | None:
     return max(replayed.first_at + timedelta(days=1), replayed.early_until)
 
 
-def _cover(connection: Connection, labels: DeploymentLabels, early_until: datetime | None) -> None:
-    """What an import opened, people are told in its one line and not by itself."""
-    open_alerts = alert_transitions.open_alerts(connection, labels.project_id, labels.deployment_id)
-    known = history_rows.known_incidents(connection, labels.project_id, labels.deployment_id)
-    for incident in known:
-        if not incident.is_open or incident.is_kept:
+def _cover(
+    connection: Connection,
+    labels: DeploymentLabels,
+    written: dict[int, AlertSpan],
+    early_until: datetime | None,
+) -> None:
+    """What an import opened, people are told in its one line and not by itself.
+
+    Nor is what it adds to an incident that they know of: it is listed there.
+    """
+    project_id, deployment_id = labels.project_id, labels.deployment_id
+    open_alerts = alert_transitions.open_alerts(connection, project_id, deployment_id)
+    for incident in history_rows.known_incidents(connection, project_id, deployment_id):
+        if not incident.is_open:
             continue
-        changes = [
-            changed_at(alert.evidence)
-            for alert in open_alerts
-            if alert.incident_id == incident.id and alert.severity != "info"
-        ]
+        alerts = [alert for alert in open_alerts if alert.incident_id == incident.id and alert.id in written]
+        by_kind: dict[ReasonKind, list[OpenAlert]] = {}
+        for alert in alerts:
+            by_kind.setdefault(reason_kind(alert.kind, alert.series), []).append(alert)
+        severities = {kind: worst([alert.severity for alert in of_kind]) for kind, of_kind in by_kind.items()}
+        notified_reasons.cover(connection, project_id, deployment_id, incident.id, severities, incident.opened_at)
+        if incident.is_kept:
+            continue
+        changes = [changed_at(alert.evidence) for alert in alerts if alert.severity != "info"]
         known_changes = [change for change in changes if change is not None]
         from_start = early_until is not None and all(change <= early_until for change in known_changes)
-        backfill_id = rewatches.open_backfill(connection, labels.project_id)
+        backfill_id = rewatches.open_backfill(connection, project_id)
         history_rows.cover_incident(
-            connection, labels.project_id, incident.id, backfill_id, {"from_start": from_start}
+            connection, project_id, incident.id, backfill_id, list(severities), {"from_start": from_start}
         )

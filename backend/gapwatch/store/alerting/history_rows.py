@@ -218,24 +218,25 @@ def write_incident(
 
 
 def cover_incident(
-    connection: Connection, project_id: int, incident_id: int, backfill_id: int, facts: Mapping[str, Any]
+    connection: Connection,
+    project_id: int,
+    incident_id: int,
+    backfill_id: int,
+    kinds: Sequence[str],
+    facts: Mapping[str, Any],
 ) -> None:
     """Count an open incident as told: the line of its import tells of it, or has told."""
     connection.execute(
         text("""
-        UPDATE incidents i SET backfill_id = coalesce(backfill_id, :backfill), paged_severity = severity,
-            page_at = NULL, content = content || CAST(:facts AS jsonb),
-            told_reasons = ARRAY(
-                SELECT DISTINCT reason COLLATE "C" FROM (
-                    SELECT unnest(i.told_reasons) AS reason
-                    UNION ALL
-                    SELECT CASE WHEN a.kind = 'no_data' THEN 'silence' WHEN a.kind = 'safety' THEN 'safety'
-                        WHEN a.kind = 'stage_gate' THEN 'gate' WHEN a.series LIKE 'signal:%' THEN 'signals'
-                        ELSE 'performance' END
-                    FROM alerts a
-                    WHERE a.project_id = i.project_id AND a.incident_id = i.id AND a.state <> 'resolved') r
-                ORDER BY 1)
-        WHERE i.project_id = :p AND i.id = :id
+        UPDATE incidents SET backfill_id = coalesce(backfill_id, :backfill), paged_severity = severity,
+            page_at = NULL, content = content || CAST(:facts AS jsonb), told_reasons = CAST(:kinds AS text[])
+        WHERE project_id = :p AND id = :id
         """),
-        {"p": project_id, "id": incident_id, "backfill": backfill_id, "facts": json.dumps(facts)},
+        {
+            "p": project_id,
+            "id": incident_id,
+            "backfill": backfill_id,
+            "kinds": sorted(kinds),
+            "facts": json.dumps(facts),
+        },
     )

@@ -59,6 +59,46 @@ def add_tellings(
     return number
 
 
+def cover(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    incident_id: int,
+    severities: Mapping[ReasonKind, str],
+    at: datetime,
+) -> None:
+    """Count kinds as told since a time, where people do not know of them: one line tells of a whole import.
+
+    It is in the past, so that it holds back nothing of today.
+    """
+    for kind, severity in severities.items():
+        connection.execute(
+            text("""
+            INSERT INTO notified_reasons
+                (project_id, incident_id, deployment_id, number, kind, severity, standing, at)
+            SELECT :p, :i, :d, 0, :kind, :severity, :severity, :at
+            WHERE NOT EXISTS (SELECT 1 FROM notified_reasons
+                              WHERE project_id = :p AND incident_id = :i AND kind = :kind AND over_at IS NULL)
+            """),
+            {
+                "p": project_id,
+                "i": incident_id,
+                "d": deployment_id,
+                "kind": kind,
+                "severity": severity,
+                "at": at,
+            },
+        )
+
+
+def forget(connection: Connection, project_id: int, incident_ids: list[int]) -> None:
+    """Forget what counted as told of incidents of history, before they are written anew."""
+    connection.execute(
+        text("DELETE FROM notified_reasons WHERE project_id = :p AND incident_id = ANY(:ids)"),
+        {"p": project_id, "ids": incident_ids},
+    )
+
+
 def set_over(connection: Connection, project_id: int, incident_id: int, kind: ReasonKind) -> None:
     connection.execute(
         text("""
