@@ -20,7 +20,7 @@ def test_a_fall_opens_one_incident_with_one_notification_and_recovery_closes_it(
     assert stage.alerts() == {"success-drift success": "firing", "stage-gate success@full": "firing"}
     stage.send()
     [notification] = stage.receiver.webhooks("trigger")
-    assert notification["link"].startswith("https://gapwatch.example.com/alerts/")
+    assert notification["link"].startswith("https://gapwatch.example.com/incidents/")
     stage.recover()
     assert set(stage.alerts().values()) == {"resolved"}
     stage.send()
@@ -319,7 +319,7 @@ def test_a_notification_tells_which_robots_which_conditions_and_what_happened_be
     stage.watch()
     stage.send()
     [notification] = stage.receiver.webhooks()
-    assert notification["robots"] == {"affected": ["ur5e-1"], "unaffected": ["ur5e-2"]}
+    assert notification["robots"] == {"affected": ["ur5e-1"], "unaffected": ["ur5e-2"], "verdict": "alone"}
     assert notification["changes"][0]["title"] == "camera 2"
     assert notification["worst_slices"][0]["level"] == "dim"
     assert "Robots affected: ur5e-1; not: ur5e-2." in notification["text"]
