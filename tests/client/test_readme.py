@@ -68,11 +68,23 @@ def test_the_gymnasium_block_sends_an_episode(project, environment, tmp_path):
 
 
 def test_the_contract_block_builds_one(tmp_path):
-    [script] = blocks(REFERENCE, "python")
+    [script] = [block for block in blocks(REFERENCE, "python") if "Contract(" in block]
     told = run(
         [sys.executable, "-c", script + "\nprint(contract.as_dict()['gains'])"], clean_environment(), tmp_path
     )
     assert told == "{'kp': [100, 80], 'kd': [2, 1.5]}\n"
+
+
+def test_the_block_of_a_robot_that_rests_says_what_the_client_takes(tmp_path):
+    [script] = [block for block in blocks(REFERENCE, "python") if "gw.parked(" in block]
+    opening = "from datetime import timedelta\nfrom gapwatch_client import Gapwatch\n"
+    opening += "gw = Gapwatch('http://127.0.0.1:9', 'gw_x', 'spool', robot='ur5e-012')\n"
+    told = run(
+        [sys.executable, "-c", opening + script + "\nprint(gw.status().get('complaints'), len(gw._statuses))"],
+        clean_environment(),
+        tmp_path,
+    )
+    assert told == "None 1\n"
 
 
 def test_the_ros_node_is_python_that_calls_what_the_client_has():
@@ -112,7 +124,7 @@ def test_the_cpp_program_compiles_and_sends_an_episode(project, environment, tmp
 
 def test_the_shell_commands_of_the_readme_exist(project, environment, tmp_path):
     commands = re.findall(r"^gapwatch-client (\w+)", "\n".join(blocks(README, "sh")), re.MULTILINE)
-    assert set(commands) == {"push", "status", "retry", "import"}
+    assert set(commands) == {"push", "status", "retry", "parked", "working", "import"}
     program = Path(sys.executable).with_name("gapwatch-client")
     for command in sorted(set(commands)):
         assert "--spool" in run([program, command, "--help"], environment, tmp_path)

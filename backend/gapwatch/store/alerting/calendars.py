@@ -26,6 +26,11 @@ def calendar_of(connection: Connection, project_id: int, deployment_id: int) -> 
     return None if stored is None else stored.calendar
 
 
+def calendars_of(connection: Connection, project_id: int) -> dict[int, WorkCalendar]:
+    """Return the calendars of a project by deployment, for a round over all of its deployments."""
+    return {number: stored.calendar for number, stored in stored_calendars(connection, project_id).items()}
+
+
 def stored_calendars(
     connection: Connection, project_id: int, deployment_id: int | None = None
 ) -> dict[int, StoredCalendar]:
