@@ -72,3 +72,16 @@ def test_robots_are_found_by_deployment_and_status(engineer, project, heard):
     assert [entry["name"] for entry in found] == ["x"]
     assert "No robot fits." in engineer.get("/settings/robots?status=repair").text
     assert engineer.get("/settings/robots?deployment=%00&robot=%00&status=%00").status_code == 200
+
+
+def test_a_silent_robot_leads_to_its_incident(engineer, project, heard):
+    project.rows(
+        "WITH i AS (INSERT INTO incidents (project_id, deployment_id, state, severity)"
+        " SELECT project_id, deployment_id, 'firing', 'warning' FROM presence WHERE project_id = :p AND robot = 'x'"
+        " RETURNING project_id, deployment_id, id)"
+        " INSERT INTO alerts (project_id, deployment_id, incident_id, rule, kind, series, state, severity)"
+        " SELECT project_id, deployment_id, id, 'robot-silent', 'no_data', 'robot:x', 'firing', 'warning' FROM i"
+        " RETURNING 1"
+    )
+    incident = project.value("SELECT id FROM incidents WHERE project_id = :p")
+    assert f'href="/incidents/{incident}">silent</a>' in engineer.get("/settings/robots").text
