@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,11 @@ def episode(**fields: Any) -> dict[str, Any]:
         "outcome": "success",
     } | fields
     return {name: value for name, value in record.items() if value is not None}
+
+
+def minutes_ago(minutes: float) -> str:
+    """A time of today's: what is older is history, and opens nothing that is still so."""
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
 
 
 @contextlib.contextmanager

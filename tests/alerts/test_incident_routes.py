@@ -2,7 +2,7 @@
 
 import pytest
 
-from parts import episode, make_project, wait_until
+from parts import episode, make_project, minutes_ago, wait_until
 
 SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
 
@@ -15,7 +15,7 @@ def client(watched):
         episode(
             deployment=deployment,
             robot=f"r{n % 2}",
-            started_at=f"2026-10-{1 + n // 5:02}T10:0{n % 5}:00Z",
+            started_at=minutes_ago(240 - 2 * n),
             outcome="failure" if n % 2 else "success",
         )
         for deployment in ("oslo", "turin")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from people import somebody
 
-from parts import episode, wait_until
+from parts import episode, minutes_ago, wait_until
 
 SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
 
@@ -32,16 +32,25 @@ def story() -> list[dict]:
 
 @pytest.fixture
 def told(project):
-    """The project with a deployment that loses half, and its engineer."""
+    """The project with a deployment that lost half in October, and its engineer."""
     with project.client() as client:
         client.post("/episodes/batch", json=story()).raise_for_status()
     wait_until(
-        lambda: (
-            project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0
-            and project.rows("SELECT 1 FROM alerts WHERE project_id = :p AND state = 'firing'")
-        ),
+        lambda: project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0, 30, what="the numbers"
+    )
+    return somebody(project, "engineer")
+
+
+@pytest.fixture
+def alight(project):
+    """The project with a deployment that loses half today, and its engineer."""
+    records = [record | {"started_at": minutes_ago(400 - 2 * n)} for n, record in enumerate(story())]
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    wait_until(
+        lambda: project.rows("SELECT 1 FROM incidents WHERE project_id = :p AND state = 'firing'"),
         30,
-        what="the numbers and an alert",
+        what="an incident",
     )
     return somebody(project, "engineer")
 
@@ -100,8 +109,8 @@ def test_a_point_of_the_line_tells_its_day_and_leads_to_its_episodes(open_tab, t
     assert page.locator("main table tbody tr").count() == 28
 
 
-def test_an_incident_is_opened_commented_on_and_acknowledged(open_tab, told):
-    page = open_tab(told)
+def test_an_incident_is_opened_commented_on_and_acknowledged(open_tab, alight):
+    page = open_tab(alight)
     assert "on fire" in page.locator(".fire").inner_text()
     page.click("nav >> text=Alerts")
     page.locator("table tbody th a").first.click()
@@ -121,7 +130,7 @@ def test_an_incident_is_opened_commented_on_and_acknowledged(open_tab, told):
 
 @pytest.mark.parametrize("height", [844, 600])
 def test_a_pager_text_is_followed_on_a_phone_and_acknowledged_in_two_taps(
-    chromium, service, project, told, height
+    chromium, service, project, alight, height
 ):
     """The first tap opens the link of the message, the second one acknowledges: nothing to scroll, nothing to fill."""
     incident = project.value("SELECT id FROM incidents WHERE project_id = :p")
@@ -131,8 +140,8 @@ def test_a_pager_text_is_followed_on_a_phone_and_acknowledged_in_two_taps(
     page = context.new_page()
     # Signed in some days ago; whoever is not is led to the link after signing in.
     page.goto(f"/incidents/{incident}")
-    page.fill("input[name=email]", told["email"])
-    page.fill("input[name=password]", told["password"])
+    page.fill("input[name=email]", alight["email"])
+    page.fill("input[name=password]", alight["password"])
     page.click("main button[type=submit]")
     page.wait_for_url(f"**/incidents/{incident}")
     # The text of the message, as a phone shows it.
@@ -153,11 +162,11 @@ def test_a_pager_text_is_followed_on_a_phone_and_acknowledged_in_two_taps(
     assert page.locator(".title .state").inner_text() == "acknowledged"
     assert not page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
     context.close()
-    assert project.value("SELECT owner FROM incidents WHERE project_id = :p") == told["email"]
+    assert project.value("SELECT owner FROM incidents WHERE project_id = :p") == alight["email"]
 
 
-def test_the_inbox_is_worked_by_keys(open_tab, project, told):
-    page = open_tab(told)
+def test_the_inbox_is_worked_by_keys(open_tab, project, alight):
+    page = open_tab(alight)
     page.goto("/alerts")
     page.keyboard.press("a")  # nothing is chosen: nothing happens
     page.keyboard.press("j")
@@ -171,15 +180,15 @@ def test_the_inbox_is_worked_by_keys(open_tab, project, told):
         page.keyboard.press("a")
     row = page.locator("[data-row]")
     assert row.locator(".state").inner_text() == "acknowledged"
-    assert told["email"] in row.inner_text()
+    assert alight["email"] in row.inner_text()
     # The row is still the chosen one.
     page.wait_for_function("document.activeElement.textContent === 'berlin-line-3'")
     page.keyboard.press("a")
     assert page.url.endswith(f"#incident-{project.value('SELECT id FROM incidents WHERE project_id = :p')}")
 
 
-def test_an_incident_is_acknowledged_by_its_key(open_tab, project, told):
-    page = open_tab(told)
+def test_an_incident_is_acknowledged_by_its_key(open_tab, project, alight):
+    page = open_tab(alight)
     page.goto(f"/incidents/{project.value('SELECT id FROM incidents WHERE project_id = :p')}")
     page.focus("#d-comment summary")
     with page.expect_navigation():

@@ -5,7 +5,7 @@ import re
 import pytest
 from people import Browser, somebody
 
-from parts import episode, wait_until
+from parts import episode, minutes_ago, wait_until
 
 SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
 
@@ -15,13 +15,12 @@ def engineer(service, project):
     """Somebody at a project whose deployment loses half; an alert is open."""
     records = [episode(**SIM, outcome="failure" if n % 25 == 0 else "success") for n in range(100)]
     records += [
-        episode(started_at=f"2026-10-{1 + n // 5:02}T10:0{n % 5}:00Z", outcome="failure" if n % 2 else "success")
-        for n in range(120)
+        episode(started_at=minutes_ago(240 - 2 * n), outcome="failure" if n % 2 else "success") for n in range(120)
     ]
     with project.client() as client:
         client.post("/episodes/batch", json=records).raise_for_status()
     wait_until(
-        lambda: project.rows("SELECT 1 FROM alerts WHERE project_id = :p AND state = 'firing'"),
+        lambda: project.rows("SELECT 1 FROM incidents WHERE project_id = :p AND state = 'firing'"),
         30,
         what="an alert",
     )
