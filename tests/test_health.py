@@ -12,7 +12,9 @@ def test_health_needs_no_key(service):
 def test_readiness_says_how_each_part_is_doing(service):
     answer = wait_until(lambda: (a := httpx.get(f"{service.url}/readyz")).status_code == 200 and a, 15)
     checks = answer.json()["checks"]
-    assert set(checks) == {"database", "migrations", "disk", "worker", "work", "watch", "outbox"}
+    assert set(checks) == {
+        *("database", "migrations", "disk", "worker", "work", "watch", "outbox", "deliveries", "secret")
+    }
     assert all(check["ok"] for check in checks.values())
 
 
@@ -25,3 +27,5 @@ def test_metrics_need_a_key_and_are_prometheus_text(service, project):
     assert values["gapwatch_up"] == "1"
     assert float(values["gapwatch_worker_silent_seconds"]) < 20
     assert float(values["gapwatch_work_oldest_seconds"]) >= 0
+    assert values["gapwatch_secret_right"] == "1"
+    assert values["gapwatch_channels_unreadable"] == values["gapwatch_outbox_undelivered"] == "0"

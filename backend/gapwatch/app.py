@@ -108,8 +108,8 @@ def make_app(settings: Settings) -> ASGIApp:
     app.include_router(robot_routes(database, keyring, nudger))
     app.include_router(calendar_routes(database, keyring))
     app.include_router(key_routes(database, keyring, settings.server_secret()))
-    app.include_router(metrics_routes(database, keyring))
-    app.router.routes += HealthRoutes(database, settings.data_dir).routes()
+    app.include_router(metrics_routes(database, keyring, settings.server_secret()))
+    app.router.routes += HealthRoutes(database, settings.data_dir, settings.server_secret()).routes()
     app.router.routes += PageRoutes(
         database,
         pages,

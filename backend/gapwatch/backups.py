@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from gapwatch import embedded
+from gapwatch.store.core import secret_row
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.migrate import (
     clear_for_restore,
@@ -33,7 +34,10 @@ def back_up(database: Database, path: Path) -> int:
 
 
 def restore(database: Database, path: Path) -> int:
-    """Fill an empty database from a dump and migrate it to this release. Return the number of episodes."""
+    """Fill an empty database from a dump and migrate it to this release. Return the number of episodes.
+
+    Which server secret it belongs to from now on is decided by the first start.
+    """
     if not path.is_file():
         raise BackupError(f"There is no file {path}.")
     if not clear_for_restore(database):
@@ -41,6 +45,8 @@ def restore(database: Database, path: Path) -> int:
     _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction",
          f"--dbname={database.url}", str(path))  # fmt: skip
     migrate(database)
+    with database.transaction() as connection:
+        secret_row.forget(connection)
     return stored_episodes(database)
 
 

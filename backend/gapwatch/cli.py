@@ -111,7 +111,8 @@ def web(host: str | None, port: int | None, fd: int | None) -> None:
     """Run only the web part."""
     from gapwatch.web import run_web
 
-    run_web(_with_urls(settings_from(host=host, port=port)), fd)
+    with _spoken_wrong_secret():
+        run_web(_with_urls(settings_from(host=host, port=port)), fd)
 
 
 @main.command()
@@ -119,7 +120,8 @@ def worker() -> None:
     """Run only a worker."""
     from gapwatch.worker import run_worker
 
-    run_worker(_with_urls(settings_from()))
+    with _spoken_wrong_secret():
+        run_worker(_with_urls(settings_from()))
 
 
 @main.command()
@@ -128,6 +130,16 @@ def beat() -> None:
     from gapwatch.worker import run_beat
 
     run_beat(_with_urls(settings_from()))
+
+
+@contextmanager
+def _spoken_wrong_secret() -> Iterator[None]:
+    from gapwatch.server_secret import WrongSecret
+
+    try:
+        yield
+    except WrongSecret as error:
+        raise SpokenError(str(error)) from None
 
 
 def _with_urls(settings: Settings) -> Settings:
@@ -197,10 +209,13 @@ def key_create(
 ) -> None:
     """Create an API key and print it once. A new project is created too."""
     from gapwatch.accounts import make_key
+    from gapwatch.server_secret import check_secret
 
     settings = settings_from(data_dir=data_dir)
     expires_at = datetime.now(UTC) + timedelta(days=expires_days) if expires_days else None
-    with database_of(settings) as database:
+    with database_of(settings) as database, _spoken_wrong_secret():
+        # A key made with another secret would never work.
+        check_secret(database, settings)
         secret = make_key(
             database,
             settings.server_secret(),
@@ -214,6 +229,38 @@ def key_create(
         print(json.dumps({"key": secret, "project": project, "scope": scope, "expires_at": expires}))
     else:
         print(secret)
+
+
+@main.group("secret")
+def server_secret() -> None:
+    """The server's own secret, GAPWATCH_SECRET_KEY."""
+
+
+@server_secret.command("replace")
+@click.option(
+    "--before",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="A file with the secret before: channels then keep their own secrets.",
+)
+@click.option("--data-dir", type=click.Path(path_type=Path))
+def secret_replace(before: Path | None, data_dir: Path | None) -> None:
+    """Make the secret of this shell or data directory the one of the database, while no service runs on it."""
+    from gapwatch.server_secret import replace_secret
+    from gapwatch.supervisor import running_service
+
+    settings = settings_from(data_dir=data_dir)
+    if running_service(settings.data_dir) is not None:
+        raise SpokenError("Stop the service first: its parts would keep the secret before.")
+    old = None if before is None else before.read_bytes().strip()
+    with database_of(settings) as database:
+        try:
+            done = replace_secret(database, settings.server_secret(), old)
+        except ValueError as error:
+            raise SpokenError(f"Nothing was replaced: {error}.") from None
+    print(
+        f"The secret is replaced. Channels that keep their secrets: {done.channels_kept}; to be set again: "
+        f"{done.channels_to_set_again}. API keys that no longer work: {done.keys_to_replace}."
+    )
 
 
 @main.group()
@@ -276,6 +323,7 @@ def import_files(project: str, data_dir: Path | None, arguments: tuple[str, ...]
     from gapwatch_client.import_command import main as run_import
 
     from gapwatch.accounts import make_key
+    from gapwatch.server_secret import check_secret
     from gapwatch.supervisor import running_service
 
     def beside() -> Target:
@@ -283,7 +331,8 @@ def import_files(project: str, data_dir: Path | None, arguments: tuple[str, ...]
         running = running_service(settings.data_dir)
         if running is None or "url" not in running:
             raise SpokenError(f"No service runs on {settings.data_dir}; say --data-dir, or --url and --key.")
-        with database_of(settings) as database:
+        with database_of(settings) as database, _spoken_wrong_secret():
+            check_secret(database, settings)
             key = make_key(
                 database,
                 settings.server_secret(),

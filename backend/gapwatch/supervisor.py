@@ -200,17 +200,20 @@ class Supervisor:
         await asyncio.to_thread(embedded.wait_until_ready, server, lambda: part.is_alive)
 
     async def _start_service(self, settings: Settings, listener: socket.socket) -> None:
+        from gapwatch.server_secret import WrongSecret, check_secret
         from gapwatch.store.core.database import Database, DatabaseUnusable
         from gapwatch.store.core.migrate import migrate_or_explain
 
         assert settings.database_url is not None  # noqa: S101 - narrows the type
-        settings.server_secret()
         with step("migrations"):
             database = Database(settings.database_url, statement_timeout_s=0)
             try:
                 await asyncio.to_thread(migrate_or_explain, database)
+                await asyncio.to_thread(check_secret, database, settings)
             except DatabaseUnusable as error:
                 raise StartFailed(f"The database cannot be used: {error}") from error
+            except WrongSecret as error:
+                raise StartFailed(str(error)) from None
             finally:
                 database.close()
         environment = child_environment(settings)

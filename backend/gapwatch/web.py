@@ -12,6 +12,7 @@ from gapwatch.app import make_app
 from gapwatch.errors import GapwatchError
 from gapwatch.garbage_collection import collect_seldom
 from gapwatch.http_protocol import BoundedProtocol
+from gapwatch.server_secret import check_secret
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
 
@@ -21,6 +22,7 @@ DRAIN_WITHIN_S = 30
 
 
 def run_web(settings: Settings, fd: int | None = None) -> None:
+    refuse_wrong_secret(settings)
     if fd is None:
         # Under a supervisor, the supervisor prints it.
         say_setup_link(settings)
@@ -45,6 +47,18 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
     sockets = None if fd is None else [socket.socket(fileno=fd)]
     collect_seldom()
     uvicorn.Server(config).run(sockets=sockets)
+
+
+def refuse_wrong_secret(settings: Settings) -> None:
+    """Raise WrongSecret, unless the database does not answer yet: then `/readyz` will tell."""
+    assert settings.database_url is not None  # noqa: S101 - the command line refuses to start without
+    database = Database(settings.database_url, pool_size=1)
+    try:
+        check_secret(database, settings)
+    except GapwatchError:
+        log.warning("the database is not answering yet")
+    finally:
+        database.close()
 
 
 def say_setup_link(settings: Settings) -> None:

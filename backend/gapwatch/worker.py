@@ -21,6 +21,7 @@ from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
+from gapwatch.server_secret import wait_and_check_secret
 from gapwatch.settings import Settings
 from gapwatch.store.alerting import outbox, rewatches, watch_queue
 from gapwatch.store.core import heartbeats
@@ -121,6 +122,12 @@ class Worker:
 
 
 def run_worker(settings: Settings) -> None:
+    if settings.database_url is None:
+        raise ValueError("a worker needs GAPWATCH_DATABASE_URL")
+    database = Database(settings.database_url, pool_size=1, application="gapwatch-worker")
+    wait_and_check_secret(database, settings)
+    # The pool processes are forked from here and open their own.
+    database.close()
     # Celery warns when run as root because of pickle; we accept only JSON.
     warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
     celery = Worker(settings).celery

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from alerts.receivers import BadDay
 
+from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import delivery_queue
 from gapwatch.incidents import alert_actions
 from gapwatch.store.alerting import outbox
@@ -213,16 +214,83 @@ def test_one_slow_channel_does_not_hold_up_another(stage):
     assert abs(times["/hook"] - times["/other"]) < 1
 
 
-def test_secrets_of_another_server_secret_are_said_and_not_guessed(stage):
+def test_what_cannot_be_decrypted_stays_due_and_is_sent_once_it_can(stage):
+    """Not even after days: what is wrong is on our side."""
     stage.add_channel("/v2/enqueue", kind="pagerduty")
     stage.fall()
-    stage.send(secret=b"restored elsewhere")
-    [(state, answer)] = stage.rows(
-        "SELECT d.state, a.answer FROM deliveries d JOIN delivery_attempts a ON a.delivery_id = d.id"
-    )
-    assert state == "dead"
-    assert "another server secret" in answer
+    for _ in range(5):
+        assert stage.send(secret=b"restored elsewhere") == 1
+        assert stage.send(secret=b"restored elsewhere") == 0
+        stage.back_date("deliveries", "due_at", timedelta(hours=23))
+        stage.back_date("deliveries", "give_up_at", timedelta(hours=23))
+    assert stage.deliveries() == [("trigger", "due", "change")]
     assert stage.receiver.got == []
+    [(outcome, answer)] = stage.rows("SELECT outcome, answer FROM delivery_attempts")
+    assert outcome == "unready"
+    assert "another server secret" in answer
+    stage.receiver.bad_days = [BadDay(503)]
+    stage.send()
+    due_now(stage)
+    stage.send()
+    assert stage.deliveries() == [("trigger", "sent", "change")]
+
+
+def test_while_one_channel_cannot_be_decrypted_another_is_told(stage):
+    unreadable = stage.add_channel("/hook")
+    stage.add_channel("/second", min_severity="critical")
+    sealed = Sealer(b"restored elsewhere").seal({"secret": "s"})
+    stage.run("UPDATE channels SET secret = :sealed WHERE id = :id", sealed=sealed, id=unreadable)
+    stage.fall()
+    stage.send()
+    assert stage.deliveries() == [("trigger", "due", "change"), ("trigger", "sent", "fallback")]
+    assert [got.path for got in stage.receiver.got] == ["/second"]
+    due_now(stage)
+    stage.send()
+    assert len(stage.receiver.got) == 1
+
+
+def test_a_test_of_a_channel_that_cannot_be_decrypted_is_answered_and_not_sent_days_later(stage):
+    channel = stage.add_channel()
+    with stage.database.transaction() as connection:
+        outbox.enqueue(connection, 1, channel, "test", {"headline": "test", "severity": "info", "reasons": []})
+    stage.send(secret=b"restored elsewhere")
+    assert stage.deliveries() == [("test", "dead", "change")]
+    assert attempts(stage) == [(None, "unready")]
+
+
+def test_what_was_given_up_is_undelivered_until_its_channel_sends_again(stage):
+    def undelivered():
+        with stage.database.transaction() as connection:
+            return outbox.undelivered(connection)
+
+    channel = stage.add_channel()
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(404)]
+    stage.send()
+    assert undelivered() == 1
+    stage.run("UPDATE channels SET disabled_at = now()")
+    assert undelivered() == 0
+    stage.run("UPDATE channels SET disabled_at = NULL")
+    assert undelivered() == 1
+    with stage.database.transaction() as connection:
+        outbox.enqueue(connection, 1, channel, "test", {"headline": "test", "severity": "info", "reasons": []})
+    stage.send()
+    assert undelivered() == 0
+
+
+def test_what_was_given_up_two_days_ago_and_tests_are_no_matter(stage):
+    channel = stage.add_channel()
+    with stage.database.transaction() as connection:
+        outbox.enqueue(connection, 1, channel, "test", {"headline": "test", "severity": "info", "reasons": []})
+    stage.fall()
+    stage.receiver.bad_days = [BadDay(404), BadDay(404)]
+    stage.send()
+    assert {state for _, state, _ in stage.deliveries()} == {"dead"}
+    with stage.database.transaction() as connection:
+        assert outbox.undelivered(connection) == 1
+    stage.back_date("deliveries", "due_at", timedelta(days=2))
+    with stage.database.transaction() as connection:
+        assert outbox.undelivered(connection) == 0
 
 
 def test_a_private_target_is_refused_without_the_setting(stage):

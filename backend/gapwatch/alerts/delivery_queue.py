@@ -73,7 +73,7 @@ def _may_know(connection: Connection, delivery: ClaimedDelivery) -> bool:
 
 
 def record_attempt(connection: Connection, delivery: ClaimedDelivery, attempt: Attempt) -> DeliveryVerdict:
-    """Write down an attempt, and tell another channel if this one is given up."""
+    """Write down an attempt, and tell another channel if this one is given up or cannot be used for now."""
     verdict = delivery_policy.after_attempt(
         delivery.action,
         attempt.outcome,
@@ -83,8 +83,14 @@ def record_attempt(connection: Connection, delivery: ClaimedDelivery, attempt: A
         now=datetime.now(UTC),
         give_up_at=delivery.give_up_at,
     )
-    outbox.record_attempt(connection, delivery, attempt, verdict)
-    if delivery_policy.needs_another_channel(delivery.action, delivery.incident_id, verdict):
+    is_newly_unready = False
+    if attempt.outcome == "unready" and verdict.retry_in is not None:
+        is_newly_unready = outbox.record_unready(connection, delivery, attempt, verdict.retry_in)
+    else:
+        outbox.record_attempt(connection, delivery, attempt, verdict)
+    if delivery_policy.needs_another_channel(
+        delivery.action, delivery.incident_id, verdict, is_newly_unready=is_newly_unready
+    ):
         _tell_another_channel(connection, delivery)
     return verdict
 

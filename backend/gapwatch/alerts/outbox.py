@@ -74,7 +74,7 @@ class Sender:
             return Attempt("refused", None, "this release does not know the channel's kind", 0)
         if secrets is None:
             return Attempt(
-                "refused", None, "the channel's secrets are of another server secret; set them again", 0
+                "unready", None, "the channel's secrets are of another server secret; set them again", 0
             )
         try:
             config = read_config(delivery.kind, delivery.config, secrets)

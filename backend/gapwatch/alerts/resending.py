@@ -70,7 +70,7 @@ def _try(channel: ResendChannel, incidents: list[StandingIncident], sealer: Seal
     assert send is not None  # noqa: S101 - narrows the type
     secrets = sealer.open(channel.sealed)
     if secrets is None:
-        return Attempt("retry", None, "the channel's secrets are of another server secret; set them again", 0)
+        return Attempt("unready", None, "the channel's secrets are of another server secret; set them again", 0)
     now = datetime.now(UTC)
     messages = [
         Message(

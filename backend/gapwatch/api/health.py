@@ -12,9 +12,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from gapwatch.errors import GapwatchError
+from gapwatch.server_secret import is_right, unreadable
 from gapwatch.store.alerting import outbox, watch_queue
 from gapwatch.store.core import heartbeats
-from gapwatch.store.core.database import Database
+from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.core.schema_version import is_current
 from gapwatch.store.fold import work
 
@@ -25,9 +26,10 @@ LEAST_FREE_BYTES = 256 * 1024 * 1024
 
 
 class HealthRoutes:
-    def __init__(self, database: Database, data_dir: Path) -> None:
+    def __init__(self, database: Database, data_dir: Path, server_secret: bytes) -> None:
         self._database = database
         self._data_dir = data_dir
+        self._secret = server_secret
 
     def routes(self) -> list[Route]:
         return [Route("/healthz", self.healthz), Route("/readyz", self.readyz)]
@@ -48,6 +50,8 @@ class HealthRoutes:
                 backlog = work.backlog(connection)
                 silent_s = heartbeats.seconds_since(connection, "worker")
                 unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
+                undelivered = outbox.undelivered(connection)
+                secret = secret_check(connection, self._secret)
             migrated = is_current(self._database)
         except GapwatchError as error:
             return {"database": {"ok": False, "why": error.detail}, "disk": disk}
@@ -62,4 +66,28 @@ class HealthRoutes:
             "work": {"ok": backlog.oldest_s < WORK_LATE_AFTER_S, **asdict(backlog)},
             "watch": {"ok": unwatched_s < WORK_LATE_AFTER_S, "oldest_s": unwatched_s},
             "outbox": {"ok": unsent.oldest_s < WORK_LATE_AFTER_S, **asdict(unsent)},
+            "deliveries": deliveries_check(undelivered),
+            "secret": secret,
         }
+
+
+def deliveries_check(undelivered: int) -> dict[str, Any]:
+    """Nobody is told of what could not be told but here."""
+    if not undelivered:
+        return {"ok": True, "undelivered": 0}
+    why = (
+        "deliveries were given up in the last day by channels that have sent nothing since; "
+        "/api/v1/deliveries?state=dead has them, and a test that arrives ends this"
+    )
+    return {"ok": False, "undelivered": undelivered, "why": why}
+
+
+def secret_check(connection: Connection, secret: bytes) -> dict[str, Any]:
+    """Whether this process has the secret of its database, and every channel in use can be read with it."""
+    if not is_right(connection, secret):
+        return {"ok": False, "why": "the database was set up with another server secret; see GAPWATCH_SECRET_KEY"}
+    unread = unreadable(connection, secret)
+    if unread:
+        why = "channels have secrets of another server secret; what is due to them waits until they are set again"
+        return {"ok": False, "unreadable_channels": unread, "why": why}
+    return {"ok": True, "unreadable_channels": 0}

@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
+from gapwatch.server_secret import is_right, unreadable
 from gapwatch.store.alerting import outbox, resending, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
@@ -16,7 +17,7 @@ from gapwatch.store.fold import work
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
+def metrics_routes(database: Database, keyring: Keyring, server_secret: bytes) -> APIRouter:
     router = APIRouter(tags=["health"])
     reader = Depends(keyring.needs("read"))
 
@@ -34,6 +35,8 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
             silent_s = heartbeats.seconds_since(connection, "worker")
             unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
             not_taken_again = resending.failing_channels(connection)
+            undelivered = outbox.undelivered(connection)
+            is_secret_right, unread = is_right(connection, server_secret), unreadable(connection, server_secret)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),
@@ -42,6 +45,13 @@ def metrics_routes(database: Database, keyring: Keyring) -> APIRouter:
             ("gapwatch_outbox_oldest_seconds", "Age of the oldest delivery not tried yet.", unsent.oldest_s),
             ("gapwatch_outbox_retrying", "Deliveries that failed and are tried again later.", unsent.retrying),
             ("gapwatch_outbox_dead", "Deliveries given up in the last day.", unsent.dead),
+            (
+                "gapwatch_outbox_undelivered",
+                "Deliveries given up in the last day by channels that have sent nothing since.",
+                undelivered,
+            ),
+            ("gapwatch_secret_right", "Web has the server secret of its database.", int(is_secret_right)),
+            ("gapwatch_channels_unreadable", "Channels whose secrets are of another server secret.", unread),
             ("gapwatch_resend_failing", "Channels that do not take again what is open.", not_taken_again),
         ]
         if silent_s is not None:

@@ -75,9 +75,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of sending once. `answer` is what the other side said."""
+    """What came of sending once. `answer` is what the other side said; `unready` is not its fault but ours."""
 
-    outcome: Literal["sent", "retry", "refused"]
+    outcome: Literal["sent", "retry", "refused", "unready"]
     status: int | None
     answer: str
     took_ms: int

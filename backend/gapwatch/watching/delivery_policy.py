@@ -11,6 +11,7 @@ Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm"]
 
 GIVE_UP_AFTER = timedelta(hours=24)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0
+UNREADY_PAUSE = timedelta(seconds=30)
 # How long a resolve waits for a trigger that another sender is sending. One who has begun and still holds no lock
 # after the second time was killed.
 WAIT_FOR_OTHERS, BEGINS_WITHIN = timedelta(seconds=1), timedelta(seconds=5)
@@ -67,7 +68,7 @@ class DeliveryVerdict:
 
 def after_attempt(
     action: Action,
-    outcome: Literal["sent", "retry", "refused"],
+    outcome: Literal["sent", "retry", "refused", "unready"],
     *,
     attempts: int,
     retry_after_s: float | None,
@@ -75,11 +76,16 @@ def after_attempt(
     now: datetime,
     give_up_at: datetime,
 ) -> DeliveryVerdict:
-    """`attempts` counts this one. A refusal is final, and so is every answer to a test."""
+    """`attempts` counts this one. A refusal is final, and so is every answer to a test.
+
+    What this service is not set up to send stays due without end: it is mended here, and nothing is lost by then.
+    """
     if outcome == "sent":
         return DeliveryVerdict("sent")
+    if outcome == "unready" and action != "test":
+        return DeliveryVerdict("due", UNREADY_PAUSE)
     retry_in = timedelta(seconds=pause_s(attempts, retry_after_s, jitter))
-    if outcome == "refused" or action == "test" or now + retry_in > give_up_at:
+    if outcome in {"refused", "unready"} or action == "test" or now + retry_in > give_up_at:
         return DeliveryVerdict("dead")
     return DeliveryVerdict("due", retry_in)
 
@@ -90,11 +96,14 @@ def pause_s(attempts: int, retry_after_s: float | None, jitter: float) -> float:
     return max(planned * jitter, retry_after_s or 0.0)
 
 
-def needs_another_channel(action: Action, incident_id: int | None, verdict: DeliveryVerdict) -> bool:
-    """Whether what could not be delivered must reach people some other way. That something is over is only for who
-    knows that it began.
+def needs_another_channel(
+    action: Action, incident_id: int | None, verdict: DeliveryVerdict, *, is_newly_unready: bool = False
+) -> bool:
+    """Whether what could not be delivered, or cannot be for now, must reach people some other way. That something
+    is over is only for who knows that it began.
     """
-    return verdict.state == "dead" and incident_id is not None and action == "trigger"
+    is_stuck = verdict.state == "dead" or is_newly_unready
+    return is_stuck and incident_id is not None and action == "trigger"
 
 
 def choose_other_channel(fallback: int | None, untold: Collection[int]) -> int | None:

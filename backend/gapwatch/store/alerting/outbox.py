@@ -197,7 +197,7 @@ def trigger_tries(connection: Connection, delivery: ClaimedDelivery) -> list[Tri
         text("""
         SELECT DISTINCT d.state, d.begun_at IS NOT NULL OR EXISTS (
             SELECT 1 FROM delivery_attempts a
-            WHERE a.project_id = d.project_id AND a.delivery_id = d.id AND a.outcome <> 'refused'
+            WHERE a.project_id = d.project_id AND a.delivery_id = d.id AND a.outcome NOT IN ('refused', 'unready')
         ) AS may_have_arrived
         FROM deliveries d
         WHERE d.project_id = :p AND d.incident_id = :i AND d.channel_id = :c AND d.action = 'trigger'
@@ -270,7 +270,6 @@ def supersede_waiting(connection: Connection, project_id: int, incident_id: int)
 def record_attempt(
     connection: Connection, delivery: ClaimedDelivery, attempt: Attempt, verdict: DeliveryVerdict
 ) -> None:
-    key = {"p": delivery.project_id, "id": delivery.id}
     connection.execute(
         text("""
         UPDATE deliveries SET state = :state, attempts = attempts + 1, begun_at = NULL,
@@ -278,15 +277,48 @@ def record_attempt(
             due_at = now() + coalesce(CAST(:retry_in AS interval), interval '0')
         WHERE project_id = :p AND id = :id
         """),
-        {**key, "state": verdict.state, "retry_in": verdict.retry_in},
+        {"p": delivery.project_id, "id": delivery.id, "state": verdict.state, "retry_in": verdict.retry_in},
     )
+    _log_attempt(connection, delivery, attempt)
+
+
+def record_unready(
+    connection: Connection, delivery: ClaimedDelivery, attempt: Attempt, retry_in: timedelta
+) -> bool:
+    """Leave a delivery due that this service is not set up to send; return whether that is new.
+
+    It is no attempt, and the time in which to give up begins anew. The log has it once, however long it lasts.
+    """
+    key = {"p": delivery.project_id, "id": delivery.id}
+    connection.execute(
+        text("""
+        UPDATE deliveries SET due_at = now() + CAST(:retry_in AS interval), begun_at = NULL,
+            give_up_at = now() + CAST(:give_up_after AS interval)
+        WHERE project_id = :p AND id = :id
+        """),
+        {**key, "retry_in": retry_in, "give_up_after": GIVE_UP_AFTER},
+    )
+    last = connection.execute(
+        text("""
+        SELECT outcome FROM delivery_attempts WHERE project_id = :p AND delivery_id = :id ORDER BY id DESC LIMIT 1
+        """),
+        key,
+    ).scalar()
+    if last == attempt.outcome:
+        return False
+    _log_attempt(connection, delivery, attempt)
+    return True
+
+
+def _log_attempt(connection: Connection, delivery: ClaimedDelivery, attempt: Attempt) -> None:
     connection.execute(
         text("""
         INSERT INTO delivery_attempts (project_id, delivery_id, status, answer, outcome, took_ms)
         VALUES (:p, :id, :status, :answer, :outcome, :took_ms)
         """),
         {
-            **key,
+            "p": delivery.project_id,
+            "id": delivery.id,
             "status": attempt.status,
             "answer": attempt.answer,
             "outcome": attempt.outcome,
@@ -334,6 +366,18 @@ def outbox_backlog(connection: Connection) -> OutboxBacklog:
         """)
     ).one()
     return OutboxBacklog(max(0.0, float(row.oldest_s)), row.retrying, row.dead)
+
+
+def undelivered(connection: Connection) -> int:
+    """Deliveries of incidents that were given up in the last day, at channels that have sent nothing since."""
+    statement = text("""
+    SELECT count(*) FROM deliveries d
+    JOIN channels c ON c.project_id = d.project_id AND c.id = d.channel_id AND c.disabled_at IS NULL
+    WHERE d.state = 'dead' AND d.incident_id IS NOT NULL AND d.due_at > now() - interval '1 day' AND NOT EXISTS (
+        SELECT 1 FROM deliveries e WHERE e.project_id = d.project_id AND e.channel_id = d.channel_id
+        AND e.state = 'sent' AND e.sent_at > d.due_at)
+    """)
+    return int(connection.execute(statement).scalar_one())
 
 
 @dataclass(frozen=True)
