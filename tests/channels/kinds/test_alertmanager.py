@@ -126,3 +126,12 @@ def test_what_an_earlier_release_sent_is_kept_and_ended_under_its_labels():
 def test_every_message_is_json_whatever_it_holds():
     hostile = with_told("trigger", tells("gate", deployment="x\u2028\x00", site=None))
     assert json.loads(json.dumps(alerts_of(hostile)))
+
+
+def test_a_line_about_no_incident_is_an_alert_for_a_day_and_ends_under_the_same_labels():
+    line = {"headline": "Import of 900 episodes", "severity": "warning", "reasons": [], "link": ""}
+    [opened] = alerts_of(replace(message(), content=line, dedup_key="gapwatch/fleet/import-1"))
+    assert ends(opened) == NOW + timedelta(days=1)
+    [ended] = alerts_of(replace(message("resolve"), content=line, dedup_key="gapwatch/fleet/import-1"))
+    assert ended["labels"] == opened["labels"]
+    assert ends(ended) == NOW

@@ -15,7 +15,7 @@ from typing import Any
 
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kind import ChannelConfig, ChannelKind, Text, Url
-from gapwatch.channels.message import Attempt, Message, ToldReason
+from gapwatch.channels.message import Attempt, Message, ToldReason, told_reasons
 
 RESEND_EVERY = timedelta(minutes=3)
 # As Prometheus does: three rounds may be lost before an alert ends by itself.
@@ -23,6 +23,8 @@ OPEN_FOR = 4 * RESEND_EVERY
 # How long what is over is sent along, in case its end was missed.
 ENDED_FOR = timedelta(minutes=15)
 TEST_FOR = timedelta(minutes=5)
+# What is of no incident is sent once, and is not kept up.
+LINE_FOR = timedelta(hours=24)
 MOST_ALERTS_A_POST = 500
 
 
@@ -66,6 +68,9 @@ def alerts_of(message: Message) -> list[dict[str, Any]]:
             "severity": "warning",
         }
         return [_alert(labels, message.content, message.headline, [], message.created_at, now + TEST_FOR)]
+    if "incident" not in message.content and not message.told:
+        [line] = told_reasons(message.content, {}, was_tried=False)
+        return [_told_alert(message, line, now + LINE_FOR if message.action == "trigger" else now)]
     stands = [told for told in message.told if told.was_tried or told.number == message.number]
     standing = {told.kind: told for told in stands if told.over_at is None}
     open_labels = [_labels(message, told) for told in standing.values()]
