@@ -170,6 +170,19 @@ def test_a_signal_that_stays_odd_does_not_keep_an_incident_of_history_open():
     assert (second.severity, second.alerts, second.resolved_at) == ("info", [2], None)
 
 
+def test_an_incident_is_as_old_as_its_loss_not_as_a_signal_that_moved_before():
+    [incident] = history.incidents_of(
+        [
+            reason(1, 2, severity="info", changed=1),
+            reason(2, 6, changed=5),
+            reason(3, 7, severity="info", changed=3),
+        ]
+    )
+    assert (incident.opened_at, incident.changed_at) == (day(2), day(5))
+    [only_moved] = history.incidents_of([reason(1, 2, severity="info", changed=1)])
+    assert only_moved.changed_at == day(1)
+
+
 def wrong(deployment, *, from_start=False, severity="warning"):
     evidence = {"since": {"value": 0.6, "n": 50}, "reference": {"value": 0.9}}
     return WrongNow(

@@ -8,6 +8,7 @@ from typing import Any
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.frame import Visit
 from gapwatch.pages.sentences.incident import reason_name
+from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import alert_list
 from gapwatch.watching.notification import phrase, sentence
 from gapwatch.watching.phrases import AlertReason
@@ -15,7 +16,6 @@ from gapwatch.watching.phrases import AlertReason
 OPEN = ["pending", "firing", "acknowledged", "no_data"]
 # What needs somebody comes first.
 URGENCY = ("firing", "no_data", "acknowledged", "pending", "resolved")
-SEVERITIES = ("critical", "warning", "info")
 # What evidence of another release, or of a hand in the database, may lack.
 ODD = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.answers.incident_standing import IncidentStanding, incident_standings
-from gapwatch.pages.alert_words import SEVERITIES, phrase_of
+from gapwatch.pages.alert_words import phrase_of
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import incident as sentences
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.sparklines import Spark, sparkline
+from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import incident_counts, incident_list, watch_queue
 from gapwatch.store.people.members import members
 
@@ -150,20 +151,8 @@ def _entries(visit: Visit, rows: Sequence[Mapping[str, Any]]) -> list[IncidentEn
 
 def _phrase(alerts: Sequence[Mapping[str, Any]]) -> str:
     """What the first alert said; nothing where it is about success, whose numbers of now stand there already."""
-    leading = leading_alert(alerts) if alerts else None
+    leading = sentences.leading_alert(alerts) if alerts else None
     return "" if leading is None or str(leading["series"]).startswith("success") else phrase_of(leading)
-
-
-def leading_alert(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The one that tells most: the most severe, of success before others, then the first."""
-    return min(
-        alerts,
-        key=lambda alert: (
-            SEVERITIES.index(alert["severity"]),
-            not str(alert["series"]).startswith("success"),
-            alert["id"],
-        ),
-    )
 
 
 def _worst_first(entry: IncidentEntry) -> tuple[int, float, float]:

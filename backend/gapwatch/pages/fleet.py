@@ -15,12 +15,13 @@ from gapwatch.answers.leading_categories import LeadingCategory, leading_categor
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText
 from gapwatch.pages.alert_entry import AlertEntry
-from gapwatch.pages.alert_words import SEVERITIES, open_alerts
+from gapwatch.pages.alert_words import open_alerts
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import fleet as sentences
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.sparklines import Spark, sparkline
+from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.read import directory, fleet
 from gapwatch.taxonomy import Taxonomy
 

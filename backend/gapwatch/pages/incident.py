@@ -14,8 +14,7 @@ from gapwatch.answers.incident_standing import IncidentStanding, incident_standi
 from gapwatch.answers.series_steps import SeriesStep, series_steps
 from gapwatch.errors import Invalid, NotFound
 from gapwatch.incidents import incident_actions
-from gapwatch.pages.alert_words import ODD, SEVERITIES, phrase_of, sentence_of
-from gapwatch.pages.alerts import leading_alert
+from gapwatch.pages.alert_words import ODD, phrase_of, sentence_of
 from gapwatch.pages.figures.series import series_figure
 from gapwatch.pages.figures.trend import Mark
 from gapwatch.pages.frame import View, Visit
@@ -23,6 +22,7 @@ from gapwatch.pages.links import local_path
 from gapwatch.pages.sentences import alert as alert_sentences
 from gapwatch.pages.sentences import incident as sentences
 from gapwatch.pages.sentences.sentence import Sentence
+from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import alert_list, alert_settings, events, incident_list
 from gapwatch.store.alerting.incident_counts import MOST_FAILURES
 from gapwatch.store.people.members import members
@@ -255,7 +255,7 @@ def _phrase(incident: Mapping[str, Any]) -> str:
     """What people were told, or the first of its reasons."""
     alerts = incident["alerts"]
     if alerts:
-        return phrase_of(leading_alert(alerts))
+        return phrase_of(sentences.leading_alert(alerts))
     content = incident["content"]
     headline = content.get("headline") if isinstance(content, dict) else None
     return headline if isinstance(headline, str) else "nothing is on record"

@@ -11,6 +11,9 @@ from markupsafe import Markup, escape
 
 from gapwatch.taxonomy import BY_ID, HEADLINE, UNATTRIBUTED
 
+# The most urgent first.
+SEVERITIES = ("critical", "warning", "info")
+
 THIN_GAP = "\u202f"
 MINUS = "\u2212"
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400

@@ -373,7 +373,12 @@ def incidents_of(reasons: Sequence[Reason]) -> list[IncidentSpan]:
 
 
 def _join(incident: IncidentSpan, reason: Reason) -> None:
+    began = reason.changed_at or reason.at
+    known = incident.changed_at
+    if incident.severity == "info" and reason.severity != "info":
+        # What is merely worth knowing may have moved long before anything was lost.
+        known = None
+    if known is None or (began < known and (reason.severity != "info" or incident.severity == "info")):
+        incident.changed_at = began
     incident.severity = worst([incident.severity, reason.severity])
     incident.alerts.append(reason.id)
-    began = reason.changed_at or reason.at
-    incident.changed_at = began if incident.changed_at is None else min(incident.changed_at, began)

@@ -18,7 +18,7 @@ CHANGE = KnownChange(AT, AT - HOUR, AT + 3 * HOUR, "success", 400)
 
 
 def alert(series: str, kind: str = "drift", **more) -> dict:
-    return {"rule": "a-rule", "kind": kind, "series": series, **more}
+    return {"id": 7, "rule": "a-rule", "kind": kind, "series": series, "severity": "warning", **more}
 
 
 def test_now_stands_against_before_each_with_n_and_interval():
@@ -73,6 +73,10 @@ def test_reasons_are_counted_and_the_first_are_named():
     assert said.reasons(alerts) == "4 reasons: success, reward, state estimation"
     assert said.reasons([*alerts, alert("signal:x")]) == "5 reasons: success, reward, state estimation …"
     assert said.reasons(alerts[:1]) == "1 reason: success"
+    # What is lost comes before what merely moved, whenever that was found.
+    assert said.reasons([alert("signal:x", severity="info"), alert("reward"), alert("success")]) == (
+        "3 reasons: success, reward, x"
+    )
     assert said.reasons([]) == "no reason is left"
     assert said.live([alert("a", state="resolved"), alert("b", state="firing")]) == [alert("b", state="firing")]
     assert len(said.live([alert("a", state="resolved")])) == 1

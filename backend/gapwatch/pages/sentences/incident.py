@@ -9,7 +9,7 @@ from typing import Any
 from gapwatch.answers.incident_change import IncidentChange, KnownChange
 from gapwatch.answers.incident_standing import IncidentStanding, SuccessShare
 from gapwatch.pages.sentences.sentence import Part, Sentence, Words, percent_range, point_range, say, small, strong
-from gapwatch.pages.words import category_name, count, percent, plural, points, when
+from gapwatch.pages.words import SEVERITIES, category_name, count, percent, plural, points, when
 
 MOST_REASONS = 3
 MOST_ROBOTS = 4
@@ -40,6 +40,16 @@ def reason_name(alert: Mapping[str, Any]) -> str:
     return name.partition(":")[2] or name or str(alert["rule"])
 
 
+def leading_alert(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The one that tells most."""
+    return min(alerts, key=_weight)
+
+
+def _weight(alert: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """The most severe first, of success before others, then in the order of their alarms."""
+    return SEVERITIES.index(alert["severity"]), not str(alert["series"]).startswith("success"), alert["id"]
+
+
 def live(alerts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The alerts that are not over; all of them once every one is."""
     return [alert for alert in alerts if alert["state"] != "resolved"] or list(alerts)
@@ -47,7 +57,7 @@ def live(alerts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def reasons(alerts: Sequence[Mapping[str, Any]]) -> str:
     """5 reasons: success, reward, state estimation …"""
-    names = list(dict.fromkeys(reason_name(alert) for alert in alerts))
+    names = list(dict.fromkeys(reason_name(alert) for alert in sorted(alerts, key=_weight)))
     if not names:
         return "no reason is left"
     shown = ", ".join(names[:MOST_REASONS]) + (" …" if len(names) > MOST_REASONS else "")

@@ -70,11 +70,16 @@ def assign_alerts(connection: Connection, project_id: int, incident_id: int | No
 
 
 def note_change(connection: Connection, project_id: int, incident_id: int) -> None:
-    """An incident is as old as the earliest change among its alerts, whenever it was found."""
+    """An incident is as old as the earliest change among its alerts, whenever it was found.
+
+    A signal that moved before anything was lost is no reason to call the loss older.
+    """
     connection.execute(
         text("""
         UPDATE incidents SET changed_at = (
-            SELECT min(coalesce(a.changed_at, a.opened_at)) FROM alerts a
+            SELECT coalesce(min(coalesce(a.changed_at, a.opened_at)) FILTER (WHERE a.severity <> 'info'),
+                            min(coalesce(a.changed_at, a.opened_at)))
+            FROM alerts a
             WHERE a.project_id = :p AND a.incident_id = :id)
         WHERE project_id = :p AND id = :id
         """),
