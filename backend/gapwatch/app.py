@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -44,6 +45,7 @@ from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.pipeline import Nudger, make_celery
 from gapwatch.settings import Settings
+from gapwatch.store.core import uptime
 from gapwatch.store.core.database import Database, DatabaseError, translate
 from gapwatch.store.core.pool import make_pool
 from gapwatch.store.write.accept import Acceptor
@@ -51,6 +53,7 @@ from gapwatch.store.write.accept import Acceptor
 log = structlog.get_logger()
 
 INGEST_CONNECTIONS = 8
+MARK_EVERY_S = 60.0
 
 
 def make_app(settings: Settings) -> ASGIApp:
@@ -71,9 +74,12 @@ def make_app(settings: Settings) -> ASGIApp:
             # Web may be up before Postgres: it answers 503 until then, and checks every connection again.
             log.warning("the database is not answering yet")
         await pool.open()
+        stopped = threading.Event()
+        threading.Thread(target=_mark_alive, args=(database, stopped), name="alive", daemon=True).start()
         try:
             yield
         finally:
+            stopped.set()
             nudger.close()
             await pool.close()
             database.close()
@@ -92,23 +98,26 @@ def make_app(settings: Settings) -> ASGIApp:
     disk_space = DiskSpaceGuard(settings.data_dir / "postgres")
     ingest = IngestRoutes(acceptor, keyring, rate_limits, disk_space, nudger.nudge)
     app.router.routes += ingest.routes()
-    app.include_router(episode_routes(database, keyring))
-    app.include_router(deployment_routes(database, keyring))
-    app.include_router(baseline_routes(database, keyring))
-    app.include_router(policy_routes(database, keyring))
-    app.include_router(simulator_routes(database, keyring))
-    app.include_router(rejected_routes(database, keyring))
     sealer = Sealer(settings.server_secret())
-    app.include_router(alert_routes(database, keyring, nudger))
-    app.include_router(incident_routes(database, keyring, nudger))
-    app.include_router(rule_routes(database, keyring))
-    app.include_router(channel_routes(database, keyring, sealer, nudger))
-    app.include_router(silence_routes(database, keyring))
-    app.include_router(event_routes(database, keyring))
-    app.include_router(robot_routes(database, keyring, nudger))
-    app.include_router(calendar_routes(database, keyring))
-    app.include_router(key_routes(database, keyring, settings.server_secret()))
-    app.include_router(metrics_routes(database, keyring, settings.server_secret()))
+    for router in (
+        episode_routes(database, keyring),
+        deployment_routes(database, keyring),
+        baseline_routes(database, keyring),
+        policy_routes(database, keyring),
+        simulator_routes(database, keyring),
+        rejected_routes(database, keyring),
+        alert_routes(database, keyring, nudger),
+        incident_routes(database, keyring, nudger),
+        rule_routes(database, keyring),
+        channel_routes(database, keyring, sealer, nudger),
+        silence_routes(database, keyring),
+        event_routes(database, keyring),
+        robot_routes(database, keyring, nudger),
+        calendar_routes(database, keyring),
+        key_routes(database, keyring, settings.server_secret()),
+        metrics_routes(database, keyring, settings.server_secret()),
+    ):
+        app.include_router(router)
     app.router.routes += HealthRoutes(database, settings.data_dir, settings.server_secret()).routes()
     app.router.routes += PageRoutes(
         database,
@@ -121,6 +130,20 @@ def make_app(settings: Settings) -> ASGIApp:
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)
     return RequestContext(app, https=settings.public_url.startswith("https://"), posts=ingest.posts())
+
+
+def _mark_alive(database: Database, stopped: threading.Event) -> None:
+    """Leave a mark every minute: a time without any is our absence, and no silence of a robot.
+
+    In a thread of its own, for which nothing waits: a Postgres that hangs holds up neither requests nor the end.
+    """
+    while True:
+        try:
+            database.run(lambda connection: uptime.mark_alive(connection, "ingest"))
+        except (GapwatchError, DatabaseError):
+            log.warning("no mark of life: the database did not take it")
+        if stopped.wait(MARK_EVERY_S):
+            return
 
 
 def _answer_errors(app: FastAPI, pages: Pages) -> None:

@@ -15,7 +15,8 @@ from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.address_confirmation import confirm_link
 from gapwatch.alerts.outbox import Sender
-from gapwatch.alerts.watch import watch_due_episodes, watch_silence
+from gapwatch.alerts.silence_watch import watch_silence
+from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import split_secrets
 from gapwatch.rollup.fold import fold_due_work

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from alerts.stage import LINK
+from alerts.test_silence_watch import day_shift, teach
 
 from gapwatch.alerts import timed_rounds
 from gapwatch.incidents import alert_actions
@@ -16,6 +17,7 @@ def let_pass(stage, time):
     """Everything that happened was so much earlier."""
     for table, columns in {
         "presence": ("heard_at",),
+        "deployment_presence": ("heard_at",),
         "incidents": ("opened_at", "paged_at", "page_at"),
         "notified_reasons": ("at",),
         "deliveries": ("created_at", "due_at", "sent_at"),
@@ -30,35 +32,6 @@ def live(stage, n=30, robot_id=1):
     """Episodes that arrive as they happen."""
     stage.accept([True] * n, at=datetime.now(UTC) - timedelta(minutes=1), robot_id=robot_id)
     stage.watch()
-
-
-def test_a_robot_that_stops_sending_is_told_of_and_its_return_too(stage):
-    stage.add_channel()
-    live(stage, robot_id=1)
-    live(stage, robot_id=2)
-    assert stage.listen_for_silence() == 0
-    stage.run("UPDATE presence SET heard_at = heard_at - interval '2 hours' WHERE robot = 'ur5e-1'")
-    assert stage.listen_for_silence() == 1
-    assert stage.listen_for_silence() == 0
-    assert stage.alerts() == {"robot-silent robot:ur5e-1": "firing"}
-    stage.send()
-    [notification] = stage.receiver.webhooks()
-    assert "ur5e-1 silent since" in notification["headline"]
-    live(stage, 1)
-    assert stage.alerts() == {"robot-silent robot:ur5e-1": "resolved"}
-    stage.send()
-    assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve"]
-
-
-def test_a_robot_that_rests_at_night_is_not_silent_in_the_evening(stage):
-    live(stage, 30)
-    let_pass(stage, timedelta(hours=14))
-    live(stage, 30)
-    stage.run("UPDATE presence SET heard_at = heard_at - interval '20 hours'")
-    assert stage.rows("SELECT longest_gap_s > 13 * 3600 FROM presence") == [(True,)]
-    assert stage.listen_for_silence() == 0
-    stage.run("UPDATE presence SET heard_at = heard_at - interval '40 hours'")
-    assert stage.listen_for_silence() == 1
 
 
 def test_history_and_robots_of_few_episodes_are_not_missed(stage):
@@ -79,16 +52,16 @@ def test_missing_data_resolves_nothing_and_an_alert_returns_to_where_it_was(stag
     [(alert_id,)] = stage.rows("SELECT id FROM alerts")
     with stage.database.transaction() as connection:
         alert_actions.acknowledge(connection, 1, alert_id, "anna", None)
-    stage.run("UPDATE presence SET heard_at = heard_at - interval '3 hours'")
+    teach(stage, {"ur5e-1": day_shift(now, quiet=2 * HOUR)})
     stage.listen_for_silence()
-    assert stage.alerts() == {"success-drift success": "no_data", "robot-silent robot:ur5e-1": "firing"}
+    assert stage.alerts() == {"success-drift success": "no_data", "robot-silent deployment": "firing"}
     # Who took on the drop did not take on the silence.
     assert stage.rows("SELECT state FROM incidents") == [("firing",)]
     stage.send()
     assert "resolve" not in {body["action"] for body in stage.receiver.webhooks()}
     stage.accept([False] * 3, at=datetime.now(UTC))
     stage.watch()
-    assert stage.alerts() == {"success-drift success": "acknowledged", "robot-silent robot:ur5e-1": "resolved"}
+    assert stage.alerts() == {"success-drift success": "acknowledged", "robot-silent deployment": "resolved"}
 
 
 def test_flapping_is_one_notification_a_window_and_the_state_stays_exact(stage):

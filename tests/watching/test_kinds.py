@@ -46,4 +46,4 @@ def test_limits_have_the_numbers_that_people_ask_about():
     limits = {name: kind.limits(kind.params()) for name, kind in RULE_KINDS.items()}
     assert limits["drop"] == ["more than 5.0 points", "at most one false alarm in 30\u202f000 episodes"]
     assert limits["drift"][0] == "success"
-    assert limits["no_data"] == ["quiet for 60 min"]
+    assert limits["no_data"] == ["quiet for 30 min at work"]

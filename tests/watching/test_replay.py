@@ -39,6 +39,9 @@ class Past:
     def arrivals(self, since, most):
         return self.heard
 
+    def outages(self, now):
+        return []
+
     def sim_counts(self, deployment_id, policy_id):
         return 1800, 2000
 
@@ -85,60 +88,72 @@ def test_every_kind_of_rule_can_be_tried(kind):
     assert [one["deployment"] for one in found["deployments"]] == ["berlin", "oslo"]
 
 
-def test_a_robot_that_fell_silent_fired_when_it_was_missed_and_cleared_when_it_was_heard():
-    start = NOW - 5 * DAY
-    past = Past(heard=heard("r1", *every(5, 30, start), *every(5, 30, start + 9 * HOUR)))
-    past.heard += heard("r2", *every(5, int(5 * DAY / (5 * MINUTE)), start))
-    found, firings = preview(past, NoDataParams())
-    first, last = firings["berlin"]
-    assert first["series"] == "robot:r1"
-    quiet_from = start + 145 * MINUTE
-    assert (first["fired_at"], first["cleared_at"]) == (quiet_from + HOUR, start + 9 * HOUR)
-    assert first["evidence"] == {
-        "robot": "r1",
-        "heard_at": quiet_from.isoformat().replace("+00:00", "Z"),
-        "longest_gap_s": 300.0,
-        "episodes": 30,
-    }
-    # The silence that was told is no example of a usual one: the next is missed as soon.
-    assert last["fired_at"] == start + 9 * HOUR + 145 * MINUTE + HOUR
-    assert last["cleared_at"] is None
-    assert found["fired"] == 2
-    assert found["deployments"][0]["episodes"] == len(past.heard)
+def shift(days, *, minutes=5, hours=8, start=NOW - 20 * DAY):
+    """Times of a robot that works so many hours of every day."""
+    return [at for day in range(days) for at in every(minutes, 60 * hours // minutes, start + day * DAY)]
 
 
-def test_a_robot_that_rests_at_night_is_not_silent_and_one_of_few_episodes_is_not_missed():
-    nights = [at for day in range(8) for at in every(10, 60, NOW - 8 * DAY + day * DAY)]
-    _, firings = preview(Past(heard=heard("r1", *nights)), NoDataParams(min_episodes=61))
-    assert firings["berlin"] == []
+def test_a_robot_that_fell_silent_at_work_fired_when_it_was_missed_and_cleared_when_it_was_heard():
+    start = NOW - 20 * DAY
+    died, back = start + 14 * DAY + 2 * HOUR, start + 14 * DAY + 5 * HOUR
+    times = [at for at in shift(19) if not died < at < back]
+    past = Past(heard=heard("r1", *times) + heard("r2", *shift(19)))
+    _, firings = preview(past, NoDataParams())
+    [missed] = [one for one in firings["berlin"] if one["series"] == "robot:r1"]
+    assert timedelta(0) <= missed["fired_at"] - (died + 30 * MINUTE) < MINUTE
+    assert (missed["cleared_at"], missed["paged_at"]) == (back, None)
+    evidence = missed["evidence"]
+    assert (evidence["robot"], evidence["silence"], evidence["allowed_s"]) == ("r1", "died", 1800)
+    # Alone it is all robots of its deployment, and a page.
+    found, firings = preview(Past(heard=heard("r1", *times)), NoDataParams())
+    [page] = [one for one in firings["berlin"] if one["paged_at"]]
+    assert page["series"] == "deployment"
+    assert timedelta(0) <= page["paged_at"] - (died + 30 * MINUTE) < MINUTE
+    assert found["deployments"][0]["episodes"] == len(times)
+
+
+def test_nights_and_free_days_page_nobody_and_one_of_few_episodes_is_not_missed():
+    free = shift(20)
+    free = [at for at in free if not NOW - 5 * DAY <= at < NOW - 4 * DAY]
+    _, firings = preview(Past(heard=heard("r1", *free)), NoDataParams())
+    assert [one["paged_at"] for one in firings["berlin"] if one["fired_at"] > NOW - 12 * DAY] == [None]
     _, firings = preview(Past(heard=heard("r1", *every(5, 19, NOW - 8 * DAY))), NoDataParams())
     assert firings["berlin"] == []
 
 
 def test_a_robot_is_missed_where_it_was_last_and_only_where_the_rule_looks():
-    start = NOW - 2 * DAY
-    past = Past(heard=heard("r1", *every(5, 30, start)))
-    past.heard += heard("r1", *every(5, 30, start + 145 * MINUTE), deployment=2)
+    moved = NOW - 10 * DAY
+    past = Past(heard=heard("r1", *[at for at in shift(19) if at < moved]))
+    past.heard += heard("r1", *[at for at in shift(19) if at >= moved], deployment=2)
     _, firings = preview(past, NoDataParams())
-    assert [len(firings[name]) for name in ("berlin", "oslo")] == [0, 1]
+    late = {name: [one for one in firings[name] if one["fired_at"] > moved] for name in firings}
+    assert [len(late[name]) for name in ("berlin", "oslo")] == [0, 1]
     _, firings = preview(past, NoDataParams(), match=Match(site=["berlin"]))
-    assert firings == {"berlin": []}
+    assert list(firings) == ["berlin"]
 
 
-def test_history_is_heard_when_it_began_and_late_uploads_of_a_live_robot_are_not():
-    start = NOW - 20 * DAY
-    imported = [RobotArrival("old", 1, at, NOW) for at in [*every(5, 30, start), *every(5, 30, start + DAY)]]
-    assert len(preview(Past(heard=imported), NoDataParams())[1]["berlin"]) == 2
-    # It was off line for two days, was missed, and sent what it had done afterwards.
-    live = heard("r1", *every(5, 30, start), *every(5, 10, start + 2 * DAY))
-    late = [RobotArrival("r1", 1, at, start + 2 * DAY) for at in every(5, 200, start + 3 * HOUR)]
-    _, firings = preview(Past(heard=live + late), NoDataParams())
-    assert [firing["cleared_at"] for firing in firings["berlin"]] == [start + 2 * DAY, None]
+def test_history_is_heard_when_it_began():
+    imported = [RobotArrival("old", 1, at, NOW) for at in shift(14)]
+    *_, last = preview(Past(heard=imported), NoDataParams())[1]["berlin"]
+    assert last["evidence"]["silence"] == "absent"
 
 
-def test_episodes_without_a_robot_are_missed_as_those_of_the_deployment():
-    [firing] = preview(Past(heard=heard(None, *every(5, 30, NOW - DAY))), NoDataParams())[1]["berlin"]
-    assert firing["evidence"]["robot"] == "no robot"
+def test_a_flushed_spool_is_no_rhythm():
+    broken, flushed = NOW - 5 * DAY + HOUR, NOW - 5 * DAY + 6 * HOUR
+    arrivals = [RobotArrival("r1", 1, at, flushed if broken < at < flushed else at) for at in shift(20)]
+    _, firings = preview(Past(heard=arrivals), NoDataParams())
+    [page] = [one for one in firings["berlin"] if one["paged_at"]]
+    assert page["cleared_at"] == flushed
+    # The next death at that hour is told as soon.
+    again = [arrival for arrival in arrivals if arrival.received_at < NOW - 2 * DAY + HOUR]
+    _, firings = preview(Past(heard=again), NoDataParams())
+    assert firings["berlin"][-1]["paged_at"] - again[-1].received_at < 31 * MINUTE
+
+
+def test_episodes_without_a_robot_are_those_of_the_deployment():
+    times = [at for at in shift(15) if at < NOW - 6 * DAY + 2 * HOUR]
+    *_, firing = preview(Past(heard=heard(None, *times)), NoDataParams())[1]["berlin"]
+    assert (firing["series"], firing["evidence"]["robot"]) == ("deployment", "no robot")
 
 
 def test_a_category_is_asked_for_while_a_drop_is_established_and_over_with_it():

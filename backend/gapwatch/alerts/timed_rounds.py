@@ -9,7 +9,7 @@ import structlog
 from gapwatch.alerts.backfill_line import tell_backfills
 from gapwatch.alerts.delivery_queue import enqueue_repeats
 from gapwatch.alerts.incident_updates import settle_one
-from gapwatch.alerts.watch import watch_silence
+from gapwatch.alerts.silence_watch import watch_silence
 from gapwatch.channels.egress import Egress
 from gapwatch.store.alerting import incidents
 from gapwatch.store.core import heartbeats

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 import structlog
 
 from gapwatch.alerts.categories import judge_categories
-from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
+from gapwatch.alerts.deployment_labels import labels_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.alerts.rewatch import note_simulation, rewatch_due, split_history
+from gapwatch.alerts.silence_watch import hear_robots
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.incidents import alert_moves, robot_actions
 from gapwatch.step_sizes import growing_steps
@@ -24,10 +24,8 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.engine import watch_episodes
-from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
-from gapwatch.watching.silence import is_silent, silence_evidence
 
 log = structlog.get_logger()
 
@@ -106,7 +104,7 @@ def _watch_deployment(
         seed=deployment_id,
     )
     detectors.save(connection, project_id, deployment_id, states)
-    _hear_robots(connection, labels, mine, episodes)
+    hear_robots(connection, labels, mine, episodes)
     robot_actions.note_at_work(connection, project_id, deployment_id, episodes)
     if progress.silent and in_time:
         progress.silent = False
@@ -143,74 +141,3 @@ def _remembered(connection: Connection, project_id: int, deployment_id: int) -> 
         return known[policy_id]
 
     return counts
-
-
-def _hear_robots(
-    connection: Connection, labels: DeploymentLabels, rules: Sequence[Rule], episodes: list[SeenEpisode]
-) -> None:
-    """Recover the alerts of robots that had been silent."""
-    for robot in detectors.hear(connection, labels.project_id, labels.deployment_id, episodes):
-        for rule in rules:
-            if rule.kind == "no_data":
-                evidence = {"note": "heard again"}
-                alert_moves.apply_input(
-                    connection,
-                    labels.project_id,
-                    labels.deployment_id,
-                    rule,
-                    f"robot:{robot}",
-                    "recovery",
-                    evidence,
-                )
-
-
-def watch_silence(database: Database, link_base: str) -> int:
-    """Open alerts for robots that should be sending and are not; return how many fell silent."""
-    projects = database.run(detectors.projects_with_robots)
-    return sum(database.run(_silence_step(project_id, link_base)) for project_id in projects)
-
-
-def _silence_step(project_id: int, link_base: str) -> Callable[[Connection], int]:
-    def step(connection: Connection) -> int:
-        rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
-        silence = [(rule, rule.params) for rule in rules if isinstance(rule.params, NoDataParams)]
-        if not silence or not watch_queue.try_lock_project(connection, project_id):
-            return 0
-        shortest = min(params.after_minutes for _, params in silence)
-        now = watch_queue.now(connection)
-        newly_silent = 0
-        for robot in detectors.quiet_robots(connection, project_id, timedelta(minutes=shortest)):
-            labels = labels_of(connection, project_id, robot.deployment_id)
-            fitting = [
-                rule
-                for rule, params in silence
-                if rule.match.fits({**labels.words, "rule": None}) and is_silent(robot, params, now)
-            ]
-            if not fitting:
-                continue
-            watch_queue.lock_deployment(connection, robot.deployment_id)
-            for rule in fitting:
-                alert_moves.apply_input(
-                    connection,
-                    project_id,
-                    robot.deployment_id,
-                    rule,
-                    f"robot:{robot.robot}",
-                    "breach",
-                    silence_evidence(robot),
-                )
-            detectors.mark_silent(connection, project_id, robot.robot)
-            if not detectors.speaking_robots(connection, project_id, robot.deployment_id):
-                _stop(connection, project_id, robot.deployment_id)
-            settle(connection, labels, rules, link_base)
-            newly_silent += 1
-        return newly_silent
-
-    return step
-
-
-def _stop(connection: Connection, project_id: int, deployment_id: int) -> None:
-    progress = watch_queue.progress(connection, project_id, deployment_id)
-    progress.silent = True
-    watch_queue.save_progress(connection, project_id, deployment_id, progress)
-    alert_moves.note_data(connection, project_id, deployment_id, "data_stopped")

@@ -10,11 +10,13 @@ from gapwatch.answers.ledger import CategoryPart
 from gapwatch.store.alerting import (
     alert_list,
     alert_settings,
+    presence,
     watch_queue,
 )
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read.sides import Window
 from gapwatch.watching.replay import replay_all
+from gapwatch.watching.rhythm import ExcusedSpan
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import RobotArrival
@@ -42,6 +44,9 @@ class _StoredPast:
 
     def arrivals(self, since: datetime, most: int) -> list[RobotArrival]:
         return watch_queue.arrivals_since(self._connection, self._project_id, since, most)
+
+    def outages(self, now: datetime) -> list[ExcusedSpan]:
+        return presence.outages(self._connection, now)
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
         return watch_queue.sim_counts(self._connection, self._project_id, deployment_id, policy_id)

@@ -101,6 +101,11 @@ class RemarkBody(Body):
     comment: Words
 
 
+class NormalBody(Body):
+    normal: bool
+    comment: Words | None = None
+
+
 class SilenceAlertBody(Body):
     reason: Line
     minutes: Annotated[int, Field(ge=1, le=366 * 24 * 60)] = 60
@@ -131,6 +136,7 @@ MAINTENANCE = {
     "reason": "belts are cleaned",
     "recurrence": {"days": ["sun"], "from": "22:00", "to": "02:00", "time_zone": "Europe/Berlin"},
 }
+NORMAL = {"normal": True, "comment": "the line is cleaned on Tuesdays"}
 SILENCE_ALERT = {"reason": "known, fixed tomorrow", "minutes": 720}
 
 

@@ -17,6 +17,7 @@ from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.incidents import alert_actions
+from gapwatch.incidents.silence_answers import answer_silence
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
 from gapwatch.store.alerting import alert_list
@@ -155,6 +156,25 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
             alert_id,
             lambda connection, actor: alert_actions.comment_on(
                 connection, holder.project_id, alert_id, actor, body.comment
+            ),
+        )
+
+    @router.post(
+        "/alerts/{alert_id}/normal",
+        summary="Answer whether a silence was normal",
+        responses=problems(*WRITE, 404, 409),
+    )
+    def normal(
+        alert_id: AlertId,
+        answer: Annotated[bodies.NormalBody, Body(openapi_examples=example(bodies.NORMAL))],
+        holder: KeyHolder = admin,
+    ) -> Any:
+        """`true` ends the alert, and a silence like it alerts no more; `false` keeps it and teaches nothing."""
+        return act(
+            holder,
+            alert_id,
+            lambda connection, actor: answer_silence(
+                connection, holder.project_id, alert_id, actor, answer.comment, normal=answer.normal
             ),
         )
 

@@ -88,6 +88,23 @@ def move_alert(
     return change.is_told
 
 
+def raise_severity(
+    connection: Connection, project_id: int, alert: OpenAlert, severity: str, evidence: Mapping[str, Any]
+) -> None:
+    """Make an open alert more severe, with the evidence of today. The caller settles the incident afterwards."""
+    alert_transitions.set_severity(connection, project_id, alert.id, severity, evidence)
+    alert_transitions.write_history(
+        connection,
+        project_id,
+        alert.id,
+        from_state=alert.state,
+        to_state=alert.state,
+        alert_input="breach",
+        actor=SERVICE,
+        comment=f"{alert.severity} became {severity}",
+    )
+
+
 def note_data(
     connection: Connection, project_id: int, deployment_id: int, alert_input: Literal["data_stopped", "data_again"]
 ) -> None:

@@ -14,6 +14,7 @@ from gapwatch.answers.series_steps import SeriesStep, series_steps
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.errors import NotFound
 from gapwatch.incidents import alert_actions
+from gapwatch.incidents.silence_answers import answer_silence
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.alert_words import ODD, alert_entry, open_alerts, sentence_of
 from gapwatch.pages.figures.series import series_figure
@@ -24,6 +25,7 @@ from gapwatch.pages.sentences.incident import fit_words
 from gapwatch.pages.sentences.sentence import Sentence, say
 from gapwatch.store.alerting import alert_list, events
 from gapwatch.store.alerting.incident_list import changed_at
+from gapwatch.watching.kinds import RULE_KINDS
 
 LONGEST_COMMENT = 2000
 LASTING = {"1h": 60, "4h": 240, "24h": 24 * 60, "7d": 7 * 24 * 60}
@@ -42,6 +44,12 @@ class AlertPage:
     incident_href: str | None
     deployment_href: str
     silences: dict[str, int]
+
+    @property
+    def question(self) -> str:
+        """What the alert asks; only a silence asks anything."""
+        kind = RULE_KINDS.get(self.alert["kind"])
+        return "" if kind is None else kind.question
 
     @property
     def headline(self) -> Sentence:
@@ -110,6 +118,8 @@ class AlertHandlers:
             alert_actions.resolve(*place, comment)
             if comment and visit.form.one("mitigation"):
                 self._record(visit, alert["deployment"], comment)
+        elif what in ("normal", "fault"):
+            answer_silence(*place, comment, normal=what == "normal")
         elif what == "comment" and comment:
             alert_actions.comment_on(*place, comment)
         elif what == "silence" and comment and visit.form.one("for") in LASTING:

@@ -120,6 +120,8 @@ def lines(content: Mapping[str, Any]) -> list[str]:
         paragraphs.append(
             f"{content['reopened_from']} acknowledged what was known before; this is to be taken on again."
         )
+    questions = {question for reason in reasons if (question := _question(reason["kind"]))}
+    paragraphs += [f"{question} One answer teaches it: {content['link']}" for question in sorted(questions)]
     category = content.get("category")
     if category:
         points = f"{100 * category['contribution']:.0f} points"
@@ -168,6 +170,11 @@ def leading_reason(reasons: Sequence[AlertReason]) -> AlertReason:
 
 def _ranked(reasons: Sequence[AlertReason]) -> list[AlertReason]:
     return sorted(reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
+
+
+def _question(kind: str) -> str:
+    known = RULE_KINDS.get(kind)
+    return "" if known is None else known.question
 
 
 def cut(text: str, length: int) -> str:

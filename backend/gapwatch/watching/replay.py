@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Protocol
@@ -12,17 +11,11 @@ from gapwatch.watching.categories import ASKED_EVERY, CategoryCost, judge_costs
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.kinds.category import CategoryParams
 from gapwatch.watching.kinds.no_data import NoDataParams
+from gapwatch.watching.rhythm import ExcusedSpan
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
-from gapwatch.watching.silence import (
-    RobotArrival,
-    RobotPresence,
-    hear,
-    hearings_of,
-    is_silent,
-    silence_evidence,
-    silent_at,
-)
+from gapwatch.watching.silence import RobotArrival, hearings_of
+from gapwatch.watching.silence_replay import SilenceReplay
 
 MOST_EPISODES = 20_000
 MOST_ARRIVALS = 200_000
@@ -40,6 +33,8 @@ class Archive(Protocol):
     def episodes(self, deployment_id: int, since: datetime, most: int) -> Sequence[SeenEpisode]: ...
 
     def arrivals(self, since: datetime, most: int) -> Sequence[RobotArrival]: ...
+
+    def outages(self, now: datetime) -> Sequence[ExcusedSpan]: ...
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]: ...
 
@@ -181,18 +176,22 @@ def _silences(
     missed.
     """
     arrivals = archive.arrivals(since, MOST_ARRIVALS)
-    firings = {number: Firings() for number in places}
-    for robot, hearings in sorted(hearings_of(arrivals).items()):
-        heard: RobotPresence | None = None
-        for at, deployment_id in [*hearings, (now, None)]:
-            if heard is not None and heard.deployment_id in places and is_silent(heard, params, at):
-                mine, series = firings[heard.deployment_id], f"robot:{robot}"
-                mine.fire(series, silent_at(heard, params) or at, silence_evidence(heard))
-                if deployment_id is not None:
-                    mine.clear(series, at)
-                heard = replace(heard, silent=True)
-            if deployment_id is not None:
-                heard = hear(heard, robot, deployment_id, [at])
+    replay = SilenceReplay(params, archive.outages(now))
+    for arrival in hearings_of(arrivals):
+        replay.hear(arrival)
+    replay.end(now)
+    firings: dict[int, list[Firing]] = {number: [] for number in places}
+    for silence in replay.silences:
+        if silence.deployment_id in places:
+            firings[silence.deployment_id].append(
+                {
+                    "series": silence.series,
+                    "fired_at": silence.fired_at,
+                    "cleared_at": silence.cleared_at,
+                    "paged_at": silence.paged_at,
+                    "evidence": silence.evidence,
+                }
+            )
     counts: dict[int, int] = {}
     for arrival in arrivals:
         counts[arrival.deployment_id] = counts.get(arrival.deployment_id, 0) + 1
@@ -200,7 +199,7 @@ def _silences(
         {
             "deployment": words["deployment"],
             "episodes": counts.get(number, 0),
-            "firings": sorted(firings[number].all, key=lambda firing: firing["fired_at"]),
+            "firings": sorted(firings[number], key=lambda firing: firing["fired_at"]),
         }
         for number, words in places.items()
     ]

@@ -70,8 +70,8 @@ class RuleKind:
     """One kind of rule; the module that defines it gives it its name.
 
     Of equally severe reasons the one of the lowest `order` leads a notification. `limits` puts parameters in a few
-    words. `watch` is None where episodes are not looked at one by one: the ledger and the clock have their own
-    drivers.
+    words. `question` is what an alert asks whoever is told of it. `watch` is None where episodes are not looked at
+    one by one: the ledger and the clock have their own drivers.
     """
 
     label: str
@@ -80,6 +80,7 @@ class RuleKind:
     limits: Callable[[Any], list[str]]
     watch: EpisodeWatch | None = None
     phrase: Callable[[AlertReason], str] = series_phrase
+    question: str = ""
     defaults: tuple[DefaultRule, ...] = ()
 
 

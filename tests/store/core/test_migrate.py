@@ -15,7 +15,15 @@ from gapwatch.store.core.schema_version import is_current, newest_revision
 from gapwatch.store.tables import Base
 
 # Tables that stand above projects: who exists, and how the parts are doing.
-NOT_OF_A_PROJECT = {"server_secret", "projects", "users", "browser_sessions", "sign_in_attempts", "heartbeats"}
+NOT_OF_A_PROJECT = {
+    "server_secret",
+    "projects",
+    "users",
+    "browser_sessions",
+    "sign_in_attempts",
+    "heartbeats",
+    "service_spans",
+}
 
 
 def dumped_schema(url: str) -> list[str]:

@@ -32,6 +32,13 @@ def open_alerts(connection: Connection, project_id: int, deployment_id: int) -> 
     return [OpenAlert(**row) for row in rows]
 
 
+def open_alerts_of_kind(connection: Connection, project_id: int, kind: str) -> list[OpenAlert]:
+    rows = connection.execute(
+        text(f"{_ALERT} AND kind = :kind AND state <> 'resolved' ORDER BY id"), {"p": project_id, "kind": kind}
+    ).mappings()
+    return [OpenAlert(**row) for row in rows]
+
+
 def open_alert(
     connection: Connection, project_id: int, deployment_id: int, rule: str, series: str
 ) -> OpenAlert | None:
@@ -129,6 +136,18 @@ def update_alert(connection: Connection, project_id: int, alert_id: int, change:
             "acknowledged_by": change.acknowledged_by,
             "changed_at": changed_at(change.evidence),
         },
+    )
+
+
+def set_severity(
+    connection: Connection, project_id: int, alert_id: int, severity: str, evidence: Mapping[str, Any]
+) -> None:
+    connection.execute(
+        text("""
+        UPDATE alerts SET severity = :severity, evidence = CAST(:evidence AS jsonb)
+        WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": alert_id, "severity": severity, "evidence": json.dumps(evidence)},
     )
 
 

@@ -227,7 +227,7 @@ def place_of(connection: Connection, project_id: int, robot: str) -> RobotPlace 
 def move_presence(connection: Connection, project_id: int, robot: str, deployment_id: int) -> None:
     connection.execute(
         text("""
-        UPDATE presence SET deployment_id = :d, silent = false WHERE project_id = :p AND robot = :robot
+        UPDATE presence SET deployment_id = :d, silence = NULL WHERE project_id = :p AND robot = :robot
         """),
         {"p": project_id, "robot": robot, "d": deployment_id},
     )
@@ -236,7 +236,7 @@ def move_presence(connection: Connection, project_id: int, robot: str, deploymen
 def forget_silence(connection: Connection, project_id: int, robot: str) -> None:
     """A robot that rests is not silent; when it works again, its silence is news again."""
     connection.execute(
-        text("UPDATE presence SET silent = false WHERE project_id = :p AND robot = :robot AND silent"),
+        text("UPDATE presence SET silence = NULL WHERE project_id = :p AND robot = :robot"),
         {"p": project_id, "robot": robot},
     )
 

@@ -27,6 +27,7 @@ SEVERITIES = ("info", "warning", "critical")
 ALERT_STATES = ("pending", "firing", "acknowledged", "no_data", "resolved")
 INCIDENT_STATES = ("firing", "acknowledged", "resolved")
 SILENCE_KINDS = ("silence", "maintenance")
+SILENCES = ("died", "absent", "unknown", "normal", "fault")
 DELIVERY_STATES = ("due", "sent", "superseded", "dead")
 REASON_KINDS = ("silence", "safety", "performance", "gate", "signals")
 
@@ -451,17 +452,32 @@ class DetectorStateTable(Base):
 
 
 class PresenceTable(Base):
-    """When a robot was last heard of, and how long it has ever been quiet."""
+    """When a robot was last heard of, its rhythm, and what its present silence is."""
 
     __tablename__ = "presence"
+    __table_args__ = (one_of("silence", *SILENCES),)
 
     project_id: Mapped[ProjectId]
     robot: Mapped[Word] = mapped_column(primary_key=True)
     deployment_id: Mapped[int]
     heard_at: Mapped[Time]
     live_episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    longest_gap_s: Mapped[float] = mapped_column(server_default=text("0"))
-    silent: Mapped[bool] = mapped_column(server_default=text("false"))
+    rhythm: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    silence: Mapped[Word | None]
     # From when the oldest record was that its sender still had in its spool, and when the sender said so.
     spool_oldest_at: Mapped[Time | None]
     spool_told_at: Mapped[Time | None]
+
+
+class DeploymentPresenceTable(Base):
+    """The same of a deployment as a whole: all its robots, and episodes that name none."""
+
+    __tablename__ = "deployment_presence"
+    __table_args__ = (one_of("silence", *SILENCES),)
+
+    project_id: Mapped[ProjectId]
+    deployment_id: Mapped[int] = mapped_column(primary_key=True)
+    heard_at: Mapped[Time]
+    live_episodes: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    rhythm: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    silence: Mapped[Word | None]

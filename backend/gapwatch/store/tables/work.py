@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Identity, Index, SmallInteger, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from gapwatch.store.tables.schema import Base, CreatedAt, ProjectId, Word, Words, one_of
+from gapwatch.store.tables.schema import Base, CreatedAt, ProjectId, Time, Word, Words, one_of
 
 
 class WorkTable(Base):
@@ -39,3 +39,13 @@ class HeartbeatTable(Base):
 
     part: Mapped[Word] = mapped_column(primary_key=True)
     beat_at: Mapped[CreatedAt]
+
+
+class ServiceSpanTable(Base):
+    """From when until when a part of the service was alive; between two spans it was away."""
+
+    __tablename__ = "service_spans"
+
+    part: Mapped[Word] = mapped_column(primary_key=True)
+    alive_from: Mapped[Time] = mapped_column(primary_key=True)
+    alive_until: Mapped[Time]

@@ -12,27 +12,42 @@ from gapwatch.watching.rules import UnwaitingParams
 
 
 class NoDataParams(UnwaitingParams):
-    """Fires when a robot that was sending is quiet for longer than it has ever been, by far."""
+    """Fires when a sender that should be at work is quiet for longer than it usually is, by far."""
 
-    after_minutes: Annotated[float, Field(ge=1, le=100_000)] = 60
+    after_minutes: Annotated[float, Field(ge=1, le=100_000)] = 30
     times_longest_gap: Annotated[float, Field(ge=1, le=100)] = 3
     min_episodes: Annotated[int, Field(ge=1, le=100_000)] = 20
+    # Whoever does not begin to work may be on holiday: a page after more days of work than are free at Christmas.
+    absent_days: Annotated[float, Field(ge=0, le=365)] = 8
 
 
 def _phrase(reason: AlertReason) -> str:
-    robot = reason.evidence.get("robot", "no robot")
-    return f"{robot} silent since {clock(reason.evidence.get('heard_at'))}"
+    evidence = reason.evidence
+    robots = evidence.get("robots") or []
+    who = f"all {len(robots)} robots" if len(robots) > 1 else evidence.get("robot", "no robot")
+    since = clock(evidence.get("heard_at"))
+    if evidence.get("silence") == "absent":
+        return f"{who} not back at work, silent since {since}"
+    return f"{who} silent since {since}"
 
 
 def _limits(params: NoDataParams) -> list[str]:
-    return [f"quiet for {params.after_minutes:g} min"]
+    return [f"quiet for {params.after_minutes:g} min at work"]
 
 
 KIND = RuleKind(
-    label="a robot falls silent",
+    label="robots fall silent",
     params=NoDataParams,
     order=60,
     limits=_limits,
     phrase=_phrase,
-    defaults=(DefaultRule("robot-silent", NoDataParams(), "warning", "a robot that was sending is silent"),),
+    question="Was this silence normal?",
+    defaults=(
+        DefaultRule(
+            "robot-silent",
+            NoDataParams(),
+            "warning",
+            "all robots of a deployment are silent at work; of one robot of many it is information",
+        ),
+    ),
 )
