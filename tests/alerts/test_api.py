@@ -196,7 +196,11 @@ def test_people_act_on_alerts_by_post_only_and_everything_is_in_the_history(watc
     wait_until(lambda: is_idle(watched), 20, what="everything watched")
     with watched.client("admin") as client:
         alert_id = client.get("/alerts").json()["alerts"][0]["id"]
-        for action in ("acknowledge", "resolve", "comment", "silence"):
+        # Only a silence can be normal.
+        assert client.post(f"/alerts/{alert_id}/normal", json={"normal": True}).status_code == 409
+        assert client.post(f"/alerts/{alert_id}/normal", json={}).json()["errors"][0]["pointer"] == "/body/normal"
+        assert client.post("/alerts/2147483647/normal", json={"normal": True}).status_code == 404
+        for action in ("acknowledge", "resolve", "comment", "silence", "normal"):
             assert client.get(f"/alerts/{alert_id}/{action}").status_code == 405
         assert client.post(f"/alerts/{alert_id}/comment", json={"comment": "camera?"}).status_code == 200
         assert client.post(f"/alerts/{alert_id}/silence", json={"reason": "known"}).status_code == 200
