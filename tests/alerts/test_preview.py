@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+from alerts.rhythms import day_shift
 from alerts.stage import START
-from alerts.test_silence_watch import day_shift
 from alerts.test_watch import add_sims, ledger_of
 
 from gapwatch.answers.rule_preview import try_rule

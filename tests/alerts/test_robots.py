@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from alerts.rhythms import DAY, HOUR, MINUTE, database_now, day_shift, teach
 from alerts.test_time import let_pass, live
 
 from gapwatch.incidents import robot_actions
@@ -13,7 +14,6 @@ from gapwatch.watching.matchers import Match
 from gapwatch.watching.recurrence import Recurrence
 from gapwatch.watching.working_hours import DAYS
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WORDS = {
     "deployment": "berlin-line-3",
     "policy": "bin-pick",
@@ -39,28 +39,28 @@ def status_of(stage, robot):
     return listed.status
 
 
-def fall_silent(stage, robots=("ur5e-1",)):
-    for robot in robots:
-        stage.run("UPDATE presence SET heard_at = heard_at - interval '2 hours' WHERE robot = :r", r=robot)
-    stage.listen_for_silence()
+def fall_silent(stage, *others):
+    """One robot of a shift that everybody else still works in, if there are others."""
+    now = database_now(stage)
+    shifts = {"ur5e-1": day_shift(now, quiet=40 * MINUTE)}
+    teach(stage, shifts | {other: day_shift(now, quiet=2 * MINUTE) for other in others})
+    assert stage.listen_for_silence() == 1
 
 
 @pytest.mark.parametrize("status", ["parked", "repair", "retired"])
 def test_a_robot_that_rests_is_not_silent_any_more_and_people_are_told_that_it_is_over(stage, status):
     stage.add_channel()
-    live(stage, robot_id=1)
-    live(stage, robot_id=2)
     fall_silent(stage)
     stage.send()
     say(stage, "ur5e-1", status, reason="gripper")
-    assert stage.alerts()["robot-silent robot:ur5e-1"] == "resolved"
+    assert stage.alerts() == {"robot-silent deployment": "resolved"}
     assert ask(stage, robot_statuses.resting_robots) == {"ur5e-1"}
     stage.send()
     assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve"]
     [comment] = [row[0] for row in stage.rows("SELECT comment FROM alert_transitions WHERE input = 'resolve'")]
     assert "ur5e-1" in comment and "gripper" in comment
     # When it works again its silence is news again.
-    assert stage.rows("SELECT silent FROM presence WHERE robot = 'ur5e-1'") == [(False,)]
+    assert stage.rows("SELECT silence FROM presence WHERE robot = 'ur5e-1'") == [(None,)]
 
 
 def open_alert_of_all(stage):
@@ -138,9 +138,7 @@ def test_the_newest_statement_wins_whenever_it_arrives(stage):
 
 
 def test_a_robot_that_moved_is_missed_at_its_new_deployment_only(stage):
-    live(stage, robot_id=1)
-    live(stage, robot_id=2)
-    fall_silent(stage)
+    fall_silent(stage, "ur5e-2")
     with stage.database.transaction() as connection:
         assert robot_actions.move_robot(connection, 1, "ur5e-1", RobotPlace(2, "oslo-1"), "anna", "fair")
     assert stage.alerts() == {"robot-silent robot:ur5e-1": "resolved"}

@@ -1,41 +1,26 @@
 """Listening to robots in Postgres: who is missed, who is told, and what an answer teaches."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from alerts.stage import LINK
+from alerts.rhythms import DAY, HOUR, MINUTE, database_now, day_shift, teach
 from sqlalchemy import text
 
-from gapwatch.alerts.silence_watch import watch_silence
 from gapwatch.errors import Conflict
 from gapwatch.incidents.silence_answers import answer_silence
 from gapwatch.store.alerting import presence
 from gapwatch.store.core import uptime
-from gapwatch.watching.silence import hear
-
-HOUR, MINUTE, DAY = timedelta(hours=1), timedelta(minutes=1), timedelta(days=1)
 
 
-def day_shift(now, days=21, quiet=timedelta(0), hours=4):
-    """Work around this time of every day, from so many hours before until as many after; quiet for a while now."""
-    times = []
-    for day in range(days, -1, -1):
-        begin = now - day * DAY - hours * HOUR
-        times += [at for n in range(2 * hours * 12) if (at := begin + n * 5 * MINUTE) <= now - quiet]
-    return times
-
-
-def teach(stage, robots, deployment_id=1):
-    """Store robots, by their arrivals, and the deployment as if they had been heard live."""
-    everything = sorted(at for times in robots.values() for at in times)
-    heard = [hear(None, name, deployment_id, [(at, at) for at in times]) for name, times in robots.items()]
-    heard.append(hear(None, None, deployment_id, [(at, at) for at in everything]))
-    with stage.database.transaction() as connection:
-        presence.save(connection, 1, heard)
-
-
-def database_now(stage):
-    return stage.rows("SELECT now()")[0][0]
+def rest(stage, robot, status, until="NULL"):
+    stage.run("DELETE FROM robot_statuses WHERE robot = :r", r=robot)
+    stage.run(
+        "INSERT INTO robot_statuses (project_id, robot, status, since, until, actor)"
+        f" VALUES (1, :r, :s, now() - interval '5 hours', {until}, 'anna')",
+        r=robot,
+        s=status,
+    )
 
 
 def live(stage, robot_id=1, deployment=1, late=MINUTE):
@@ -140,16 +125,59 @@ def test_robots_that_rest_are_not_missed_and_their_alerts_end(stage):
     now = database_now(stage)
     teach(stage, {"ur5e-1": day_shift(now, quiet=40 * MINUTE), "ur5e-2": day_shift(now, quiet=2 * MINUTE)})
     stage.listen_for_silence()
-
-    def resting(_connection, _project_id):
-        return {"ur5e-1"}
-
-    watch_silence(stage.database, LINK, resting=resting)
+    rest(stage, "ur5e-1", "repair")
+    stage.listen_for_silence()
     assert alerts(stage) == [("robot:ur5e-1", "info", "resolved")]
     stage.run("UPDATE deployment_presence SET heard_at = now() - interval '3 hours'")
     stage.run("UPDATE presence SET heard_at = now() - interval '3 hours'")
-    both = lambda _connection, _project_id: {"ur5e-1", "ur5e-2"}  # noqa: E731
-    assert watch_silence(stage.database, LINK, resting=both) == 0
+    rest(stage, "ur5e-2", "retired")
+    assert stage.listen_for_silence() == 0
+
+
+def test_after_a_rest_silence_counts_from_its_end(stage):
+    now = database_now(stage)
+    teach(stage, {"ur5e-1": day_shift(now, quiet=3 * HOUR)})
+    rest(stage, "ur5e-1", "repair", until="now() - interval '20 minutes'")
+    assert stage.listen_for_silence() == 0
+    rest(stage, "ur5e-1", "repair", until="now() - interval '50 minutes'")
+    assert stage.listen_for_silence() == 1
+
+
+def test_a_deployment_in_maintenance_is_not_silent(stage):
+    now = database_now(stage)
+    teach(stage, {"ur5e-1": day_shift(now, quiet=3 * HOUR)})
+    stage.run(
+        "INSERT INTO silences (project_id, match, owner, reason, kind, starts_at, ends_at) VALUES"
+        " (1, '{}', 'anna', 'belts', 'maintenance', now() - interval '4 hours', now() - interval '10 minutes')"
+    )
+    assert stage.listen_for_silence() == 0
+    stage.run("UPDATE silences SET ends_at = now() - interval '2 hours'")
+    assert stage.listen_for_silence() == 1
+
+
+def test_a_calendar_says_when_silence_counts(stage):
+    now = database_now(stage)
+    teach(stage, {"ur5e-1": day_shift(now, quiet=3 * HOUR)})
+    days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+    hours = {"from": f"{(now + 5 * HOUR):%H}:00", "to": f"{(now + 7 * HOUR):%H}:00"}
+    calendar = {"time_zone": "UTC", "shifts": [{"days": days, **hours}]}
+    stage.run(
+        "INSERT INTO work_calendars (project_id, deployment_id, calendar, changed_by)"
+        f" VALUES (1, 1, '{json.dumps(calendar)}', 'anna')"
+    )
+    assert stage.listen_for_silence() == 0
+    stage.run('UPDATE work_calendars SET calendar = \'{"time_zone": "UTC", "shifts": []}\'')
+    stage.run("DELETE FROM work_calendars")
+    assert stage.listen_for_silence() == 1
+
+
+def test_who_sends_what_it_kept_is_not_silent(stage):
+    now = database_now(stage)
+    teach(stage, {"ur5e-1": day_shift(now, quiet=3 * HOUR)})
+    stage.run("UPDATE presence SET spool_oldest_at = now() - interval '2 days', spool_told_at = now()")
+    assert stage.listen_for_silence() == 0
+    stage.run("UPDATE presence SET spool_told_at = now() - interval '1 hour'")
+    assert stage.listen_for_silence() == 1
 
 
 def test_a_robot_that_moved_is_missed_nowhere(stage):

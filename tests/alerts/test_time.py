@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+from alerts.rhythms import day_shift, teach
 from alerts.stage import LINK
-from alerts.test_silence_watch import day_shift, teach
 
 from gapwatch.alerts import timed_rounds
 from gapwatch.incidents import alert_actions

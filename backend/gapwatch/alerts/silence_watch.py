@@ -9,7 +9,15 @@ from datetime import datetime, timedelta
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
 from gapwatch.incidents import alert_moves
-from gapwatch.store.alerting import alert_settings, alert_transitions, presence, watch_queue
+from gapwatch.store.alerting import (
+    alert_settings,
+    alert_transitions,
+    calendars,
+    presence,
+    robot_statuses,
+    silence_windows,
+    watch_queue,
+)
 from gapwatch.store.core import uptime
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.kinds.no_data import NoDataParams
@@ -33,19 +41,6 @@ from gapwatch.watching.silence import (
     judge,
 )
 
-Resting = Callable[[Connection, int], Collection[str]]
-"""The robots of a project that are parked, in repair or retired: nobody misses them."""
-Calendars = Callable[[Connection, int], Mapping[int, WorkHours]]
-"""The calendars of a project, by deployment."""
-
-
-def nobody_rests(_connection: Connection, _project_id: int) -> Collection[str]:
-    return ()
-
-
-def no_calendars(_connection: Connection, _project_id: int) -> Mapping[int, WorkHours]:
-    return {}
-
 
 def hear_robots(
     connection: Connection, labels: DeploymentLabels, rules: Sequence[Rule], episodes: Sequence[SeenEpisode]
@@ -65,8 +60,11 @@ def hear_robots(
     was_silent = [sender for sender in (*robots.values(), deployment) if sender is not None and sender.silence]
     recovered = [sender.series for sender in was_silent]
     everything = [time for times in arrivals.values() for time in times]
+    excused += _maintenance(connection, labels, deployment)
+    rests = _rests(connection, project_id, robots)
     heard = [
-        hear(robots.get(robot), robot, deployment_id, times, excused) for robot, times in sorted(arrivals.items())
+        hear(robots.get(robot), robot, deployment_id, times, [*excused, *rests.get(robot, ())])
+        for robot, times in sorted(arrivals.items())
     ]
     heard.append(hear(deployment, None, deployment_id, everything, excused))
     presence.save(connection, project_id, heard)
@@ -78,17 +76,36 @@ def hear_robots(
                 )
 
 
-def watch_silence(
-    database: Database,
-    link_base: str,
-    *,
-    resting: Resting = nobody_rests,
-    calendars: Calendars = no_calendars,
-) -> int:
+def _rests(
+    connection: Connection, project_id: int, robots: Mapping[str, SenderPresence]
+) -> dict[str, list[ExcusedSpan]]:
+    """Since each robot was last heard, the time in which it was parked, in repair or elsewhere: not its rhythm."""
+    now = watch_queue.now(connection)
+    ends = robot_statuses.at_work_since(connection, project_id)
+    ends |= dict.fromkeys(robot_statuses.resting_robots(connection, project_id), now)
+    return {
+        name: [ExcusedSpan(robot.heard_at.timestamp(), ends[name].timestamp())]
+        for name, robot in robots.items()
+        if name in ends and ends[name] > robot.heard_at
+    }
+
+
+def _maintenance(
+    connection: Connection, labels: DeploymentLabels, sender: SenderPresence | None
+) -> list[ExcusedSpan]:
+    """The maintenance of a deployment since a sender was last heard."""
+    if sender is None:
+        return []
+    words = {**labels.words, "rule": None}
+    windows = silence_windows.maintenance_windows(connection, labels.project_id, words, sender.heard_at)
+    return [ExcusedSpan(window.start.timestamp(), window.end.timestamp()) for window in windows]
+
+
+def watch_silence(database: Database, link_base: str) -> int:
     """Open alerts for robots and deployments that should be sending and are not; return how many fell silent."""
     database.run(lambda connection: uptime.mark_alive(connection, "watch"))
     projects = database.run(presence.projects_listened_to)
-    return sum(database.run(_step(project_id, link_base, resting, calendars)) for project_id in projects)
+    return sum(database.run(_step(project_id, link_base)) for project_id in projects)
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,7 @@ class _Project:
     rules: Sequence[Rule]
     excused: Sequence[ExcusedSpan]
     resting: Collection[str]
+    at_work_since: Mapping[str, datetime]
     calendars: Mapping[int, WorkHours]
     robots: Sequence[SenderPresence]
     link_base: str
@@ -112,6 +130,16 @@ class _Project:
             for robot in self.robots
             if robot.deployment_id == deployment_id and robot.robot not in self.resting
         ]
+
+    def context(
+        self, sender: SenderPresence, labels: DeploymentLabels, members: Sequence[SenderPresence] = ()
+    ) -> SilenceContext:
+        """A silence does not count while robots rest, nor in maintenance, nor while the service was away."""
+        at_work = min(self.at_work_since.get(robot.robot or "", sender.heard_at) for robot in members or (sender,))
+        excused = [*self.excused, *_maintenance(self.connection, labels, sender)]
+        if at_work > sender.heard_at:
+            excused.append(ExcusedSpan(sender.heard_at.timestamp(), at_work.timestamp()))
+        return SilenceContext(self.calendars.get(sender.deployment_id), members, excused)
 
     def rules_for(self, labels: DeploymentLabels) -> list[tuple[Rule, NoDataParams]]:
         return [
@@ -127,7 +155,7 @@ class _Project:
         settle(self.connection, labels, self.rules, self.link_base)
 
 
-def _step(project_id: int, link_base: str, resting: Resting, calendars: Calendars) -> Callable[[Connection], int]:
+def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:
     def step(connection: Connection) -> int:
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
         after = [rule.params.after_minutes for rule in rules if isinstance(rule.params, NoDataParams)]
@@ -146,8 +174,9 @@ def _step(project_id: int, link_base: str, resting: Resting, calendars: Calendar
             now,
             rules,
             presence.outages(connection, now),
-            resting(connection, project_id),
-            calendars(connection, project_id),
+            robot_statuses.resting_robots(connection, project_id),
+            robot_statuses.at_work_since(connection, project_id),
+            calendars.calendars_of(connection, project_id),
             presence.robots_heard_since(connection, project_id, now - GONE_AFTER),
             link_base,
         )
@@ -194,8 +223,8 @@ def _find_silent_deployments(project: _Project, deployments: Sequence[SenderPres
     for deployment in deployments:
         if deployment.silence in ("normal", "fault") or not (members := project.members(deployment.deployment_id)):
             continue
-        around = SilenceContext(project.calendars.get(deployment.deployment_id), members, project.excused)
         labels = project.labels(deployment.deployment_id)
+        around = project.context(deployment, labels, members)
         for rule, params in project.rules_for(labels):
             silence = judge(deployment, params, project.now, around)
             if silence is not None:
@@ -263,7 +292,7 @@ def _find_missed_robots(project: _Project, deployments: Sequence[SenderPresence]
         if project.now - robot.heard_at < timedelta(minutes=1) or others_at <= robot.heard_at:
             continue
         labels = project.labels(robot.deployment_id)
-        around = SilenceContext(project.calendars.get(robot.deployment_id), (), project.excused)
+        around = project.context(robot, labels)
         for rule, params in project.rules_for(labels):
             if not is_missed(robot, others_at, params, project.now):
                 continue

@@ -72,7 +72,7 @@ class SenderPresence:
     rhythm: Rhythm
     live_episodes: int = 0
     silence: SilenceWord | None = None
-    # When the oldest episode began that the robot had not sent yet when it was last heard.
+    # When the oldest episode began that the robot has not sent yet, if it said so just now.
     spool_oldest_at: datetime | None = None
 
     @property
@@ -180,6 +180,9 @@ def judge(
     rhythm, at = sender.rhythm, now.timestamp()
     quiet_s, after_s = at - rhythm.heard_at, 60 * params.after_minutes
     if quiet_s <= after_s or sender.live_episodes < params.min_episodes:
+        return None
+    # Who is sending what it had kept is not silent, though none of it is live.
+    if any(robot.spool_oldest_at is not None for robot in (sender, *around.members)):
         return None
     share = 1.0
     if sender.robot is None:
