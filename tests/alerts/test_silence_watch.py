@@ -8,7 +8,7 @@ from alerts.rhythms import DAY, HOUR, MINUTE, database_now, day_shift, teach
 from sqlalchemy import text
 
 from gapwatch.errors import Conflict
-from gapwatch.incidents.silence_answers import answer_silence
+from gapwatch.incidents.silence_answers import answer_silence, answer_silences_of
 from gapwatch.store.alerting import presence
 from gapwatch.store.core import uptime
 
@@ -253,3 +253,18 @@ def test_only_a_silence_is_asked_about(stage):
     [(alert_id,), *_] = stage.rows("SELECT id FROM alerts")
     with stage.database.transaction() as connection, pytest.raises(Conflict):
         answer_silence(connection, 1, alert_id, "anna", None, normal=True)
+
+
+def test_one_answer_to_an_incident_teaches_all_its_silences(stage):
+    now = database_now(stage)
+    teach(stage, {"ur5e-1": day_shift(now, quiet=40 * MINUTE)})
+    stage.listen_for_silence()
+    [(incident_id,)] = stage.rows("SELECT id FROM incidents")
+    with stage.database.transaction() as connection:
+        assert not answer_silences_of(connection, 1, 999, "anna", None, normal=True)
+        assert answer_silences_of(connection, 1, incident_id, "anna", "cleaning", normal=True)
+    assert alerts(stage) == [("deployment", "warning", "resolved")]
+    assert stage.rows("SELECT state FROM incidents") == [("resolved",)]
+    assert stage.rows("SELECT silence FROM deployment_presence") == [("normal",)]
+    with pytest.raises(Conflict), stage.database.transaction() as connection:
+        answer_silences_of(connection, 1, incident_id, "anna", None, normal=False)

@@ -176,3 +176,19 @@ def test_a_runbook_is_linked(engineer, project):  # noqa: F811
     assert 'href="https://wiki.example.com/drop?a=1"' in engineer.get(f"/incidents/{the_incident(project)}").text
     run(project, "UPDATE rules SET runbook_url = 'javascript:alert(1)' WHERE project_id = :p")
     assert "javascript:" not in engineer.get(f"/incidents/{the_incident(project)}").text
+
+
+def test_a_silence_asks_whether_it_was_normal(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    address = f"/incidents/{number}"
+    assert "Was this silence normal?" not in engineer.get(address).text
+    run(
+        project,
+        "INSERT INTO alerts (project_id, deployment_id, incident_id, rule, kind, series, state, severity)"
+        " SELECT :p, deployment_id, id, 'robot-silent', 'no_data', 'deployment', 'firing', 'warning'"
+        " FROM incidents WHERE project_id = :p AND id = :i",
+        i=number,
+    )
+    assert "Was this silence normal?" in engineer.get(address).text
+    answered = engineer.submit(address, project.slug, act="normal", comment="cleaning")
+    assert "normal: cleaning" in words_of(answered) and "Was this silence normal?" not in answered.text

@@ -8,7 +8,7 @@ from gapwatch.errors import Conflict
 from gapwatch.incidents.alert_actions import comment_on
 from gapwatch.incidents.alert_moves import move_alert
 from gapwatch.incidents.incident_lifecycle import close_if_over
-from gapwatch.store.alerting import alert_transitions, presence
+from gapwatch.store.alerting import alert_transitions, incidents, presence
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.alert_changes import OpenAlert
@@ -39,6 +39,25 @@ def answer_silence(
     move_alert(connection, project_id, alert, "resolve", actor, words)
     if alert.incident_id is not None:
         close_if_over(connection, project_id, alert.deployment_id, {"resolved_by": actor, "comment": words})
+    return True
+
+
+def answer_silences_of(
+    connection: Connection, project_id: int, incident_id: int, actor: str, comment: str | None, *, normal: bool
+) -> bool:
+    """The same for every open silence of an incident; False if there is no such incident."""
+    incident = incidents.lock_incident(connection, project_id, incident_id)
+    if incident is None:
+        return False
+    silences = [
+        alert
+        for alert in alert_transitions.open_alerts(connection, project_id, incident.deployment_id)
+        if alert.incident_id == incident_id and alert.kind == "no_data"
+    ]
+    if not silences:
+        raise Conflict("No silence of this incident is open; answer on the page of the alert that is over.")
+    for alert in silences:
+        answer_silence(connection, project_id, alert.id, actor, comment, normal=normal)
     return True
 
 

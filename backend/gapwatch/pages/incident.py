@@ -14,6 +14,7 @@ from gapwatch.answers.incident_standing import IncidentStanding, incident_standi
 from gapwatch.answers.series_steps import SeriesStep, series_steps
 from gapwatch.errors import Invalid, NotFound
 from gapwatch.incidents import incident_actions
+from gapwatch.incidents.silence_answers import answer_silences_of
 from gapwatch.pages.alert_words import ODD, phrase_of, sentence_of
 from gapwatch.pages.figures.series import series_figure
 from gapwatch.pages.figures.trend import Mark
@@ -26,6 +27,7 @@ from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import alert_list, alert_settings, events, incident_list
 from gapwatch.store.alerting.incident_counts import MOST_FAILURES
 from gapwatch.store.people.members import members
+from gapwatch.watching.kinds import RULE_KINDS
 
 LONGEST_COMMENT = 2000
 MOST_DELIVERIES = 50
@@ -112,6 +114,14 @@ class IncidentPage:
         return sentences.robots_verdict(self.found)
 
     @property
+    def question(self) -> str:
+        """What an open alert asks; only a silence asks anything."""
+        kinds = [
+            RULE_KINDS.get(alert["kind"]) for alert in self.incident["alerts"] if alert["state"] != "resolved"
+        ]
+        return next((kind.question for kind in kinds if kind is not None and kind.question), "")
+
+    @property
     def failures(self) -> str:
         return sentences.failures(self.found.failures, MOST_FAILURES)
 
@@ -153,6 +163,8 @@ class IncidentHandlers:
             is_done = incident_actions.resolve(*place, comment)
             if is_done and comment and visit.form.one("mitigation"):
                 _record_fix(visit, number, comment)
+        elif what in ("normal", "fault"):
+            is_done = answer_silences_of(*place, comment, normal=what == "normal")
         elif what == "comment" and comment:
             is_done = incident_actions.comment_on(*place, comment)
         else:
