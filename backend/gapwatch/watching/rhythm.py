@@ -33,8 +33,8 @@ MISSED_WEEKS_AT_MOST = 3
 BINS_PER_OCTAVE, BLOCK_HOURS, BLOCKS = 8, 4, 6
 # With fewer gaps, a time of day is taken to be like the whole day.
 ENOUGH_PAUSES, LEAST_COUNT = 30, 0.01
-# Hardly more than one gap at work in a hundred is longer than the longest usual one.
-USUAL_QUANTILE = 0.985
+# Of a hundred gaps at work one is longer than the longest usual one.
+USUAL_QUANTILE = 0.99
 # A sender is at work between two hearings that are no further apart than this.
 SHORTEST_STRETCH_S, STRETCH_TIMES_MEDIAN = 2 * HOUR, 4.0
 # Gaps that are worth remembering one by one.
