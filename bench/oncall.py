@@ -40,9 +40,15 @@ from gapwatch.watching.kinds import DEFAULT_RULES
 from gapwatch.watching.series import SeenEpisode
 
 PAGING = [rule for rule in DEFAULT_RULES if rule.severity != "info" and rule.kind not in ("category", "no_data")]
-SEED = 20_261_118
+# The settings of the detectors were chosen by trial on months of seed 20261118; figures are told from another one.
+SEED = 20_270_301
 # Worlds in which a fall of 20 points is looked for, beside the independent one.
-COSTLY = ("sessions named, ICC .1", "sessions not named, robots in turn", "days, logit sd .35", "days, logit sd .7")
+COSTLY = (
+    "sessions named, ICC .1",
+    "sessions not named, robots in turn",
+    "days, logit sd .35",
+    "days, logit sd .7",
+)
 
 
 @dataclass
@@ -57,9 +63,17 @@ class Month:
 
 
 def watch(episodes: Sequence[SeenEpisode], stream: Stream, rng: np.random.Generator) -> list[Finding]:
-    sim = sim_of(stream, rng)
-    seed = int(rng.integers(1 << 31))
-    found, _ = watch_episodes(PAGING, {}, episodes, count=0, sim_counts=lambda _: sim, seed=seed)
+    cells = sim_of(stream, rng)
+    counts = sum(cell.successes for cell in cells), sum(cell.n for cell in cells)
+    found, _ = watch_episodes(
+        PAGING,
+        {},
+        episodes,
+        count=0,
+        sim_counts=lambda _: counts,
+        sim_cells=lambda _: cells,
+        seed=int(rng.integers(1 << 31)),
+    )
     return found
 
 
@@ -97,10 +111,10 @@ def faulty_month(world: World, fault_index: int, clock: Clock, seed: Sequence[in
     return month
 
 
-def _run(task: tuple[str, int, int, int, int, int]) -> list[Month]:
-    kind, world_index, clock_index, fault_index, first, n = task
+def _run(task: tuple[str, int, int, int, int, int, int]) -> list[Month]:
+    kind, world_index, clock_index, fault_index, first, n, base = task
     world, clock = NULL_WORLDS[world_index], CLOCKS[clock_index]
-    seeds = [(SEED, world_index, clock_index, fault_index + 1, first + i) for i in range(n)]
+    seeds = [(base, world_index, clock_index, fault_index + 1, first + i) for i in range(n)]
     if kind == "null":
         return [null_month(world, clock, seed) for seed in seeds]
     return [faulty_month(world, fault_index, clock, seed) for seed in seeds]
@@ -117,10 +131,10 @@ class Row:
     months: list[Month]
 
 
-def run_all(jobs: Sequence[tuple[str, str, int, int, int]], months: int, processes: int) -> list[Row]:
+def run_all(jobs: Sequence[tuple[str, str, int, int, int]], months: int, processes: int, seed: int) -> list[Row]:
     """`jobs`: kind, name, world, clock and fault. Each is cut into chunks that the processes share."""
     tasks = [
-        (kind, world, clock, fault, first, min(CHUNK, months - first))
+        (kind, world, clock, fault, first, min(CHUNK, months - first), seed)
         for kind, _, world, clock, fault in jobs
         for first in range(0, months, CHUNK)
     ]
@@ -150,10 +164,7 @@ def null_jobs(names: str = "") -> list[tuple[str, str, int, int, int]]:
 
 
 def fault_jobs(names: str = "") -> list[tuple[str, str, int, int, int]]:
-    jobs = [
-        ("fault", fault.name, 0, 1, index)
-        for index, fault in enumerate(FAULTS)
-    ]
+    jobs = [("fault", fault.name, 0, 1, index) for index, fault in enumerate(FAULTS)]
     twenty = next(index for index, fault in enumerate(FAULTS) if fault.name == "step −20")
     jobs += [
         ("fault", f"step −20, {world.name}", index, 1, twenty)
@@ -207,6 +218,7 @@ def main() -> None:
     parser.add_argument("--months", type=int, default=400, help="deployment-months of each world")
     parser.add_argument("--faults", type=int, default=400, help="deployment-months of each fault")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", default="", help="worlds and faults whose name has these words")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -214,7 +226,7 @@ def main() -> None:
     results: dict[str, Any] = {"null": [], "faults": []}
     if options.months:
         print("| nothing is wrong | clock | pages a deployment-month | by rule |\n|---|---|--:|---|")
-        for row in run_all(null_jobs(options.only), options.months, options.processes):
+        for row in run_all(null_jobs(options.only), options.months, options.processes, options.seed):
             line = null_line(row)
             results["null"].append(line)
             print(
@@ -224,7 +236,7 @@ def main() -> None:
             )
     if options.faults:
         print("\n| fault | median (90 %), episodes | found | within 250 | paged first by |\n|---|--:|--:|--:|---|")
-        for row in run_all(fault_jobs(options.only), options.faults, options.processes):
+        for row in run_all(fault_jobs(options.only), options.faults, options.processes, options.seed):
             line = fault_line(row)
             results["faults"].append(line)
             print(

@@ -5,7 +5,7 @@ A month has 3,000 episodes of five robots. Times are made up, nobody waits for t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.sim_mix import SimCell
 
 Array = NDArray[np.float64]
 # A Monday.
 START = datetime(2026, 6, 1, tzinfo=UTC)
 DAYS, EPISODES, ROBOTS = 30, 3000, 5
 RATE, SIM_N = 0.87, 2000
+EASY_RATE, HARD_RATE = 0.95, 0.75
 # Where a fault begins, and for how many episodes it is looked for.
 FAULT_AT, FAULT_FOR = 1000, 1500
 
@@ -96,9 +98,16 @@ def _beta(rng: np.random.Generator, icc: float, size: int) -> Array:
 
 def sittings(rng: np.random.Generator, clock: Clock, *, named: bool, size: int = 10, icc: float = 0.1) -> Stream:
     """Each robot works in sittings of ten episodes, five minutes apart; robots side by side."""
+    hours = [
+        day * 24 + hour
+        for day in range(DAYS)
+        if day % 7 < clock.days_of_week
+        for hour in range(int(clock.first_hour), int(clock.last_hour))
+    ]
     n = EPISODES // size
-    begins = np.sort(clock.times_s(rng, n))
-    robot = rng.permutation(np.arange(n) % ROBOTS)
+    robot = np.repeat(np.arange(ROBOTS), n // ROBOTS)
+    begins = np.concatenate([rng.choice(hours, n // ROBOTS, replace=False) for _ in range(ROBOTS)]) * 3600.0
+    begins += 300.0 * rng.random(n)
     times_s = (begins[:, None] + 300.0 * np.arange(size)).ravel()
     order = np.argsort(times_s, kind="stable")
     own, which = _beta(rng, icc, n), np.repeat(np.arange(n), size)[order]
@@ -176,7 +185,7 @@ def other_mix(rng: np.random.Generator, clock: Clock) -> Stream:
 
 def _by_level(stream: Stream, rng: np.random.Generator, share: float) -> Stream:
     stream.hard = rng.random(len(stream.rate)) < share
-    stream.rate = np.where(stream.hard, 0.75, 0.95)
+    stream.rate = np.where(stream.hard, HARD_RATE, EASY_RATE)
     stream.sim_hard_share = 0.2
     return stream
 
@@ -262,14 +271,18 @@ def episodes_of(stream: Stream, rng: np.random.Generator, n: int | None = None) 
                 stage="full",
                 robot=f"robot-{stream.robot[i]}",
                 session=None if stream.session is None else stream.session[i],
+                levels={} if stream.hard is None else {"case": "hard" if stream.hard[i] else "easy"},
             )
         )
     return found
 
 
-def sim_of(stream: Stream, rng: np.random.Generator) -> tuple[int, int]:
-    """Successes and n of the simulation, as they happen to come out."""
+def sim_of(stream: Stream, rng: np.random.Generator) -> list[SimCell]:
+    """The simulation, as it happens to come out, by the level of its condition."""
     if stream.sim_hard_share is None:
-        return int(rng.binomial(SIM_N, stream.sim_rate)), SIM_N
+        return [SimCell({}, int(rng.binomial(SIM_N, stream.sim_rate)), SIM_N)]
     hard = round(SIM_N * stream.sim_hard_share)
-    return int(rng.binomial(hard, 0.75)) + int(rng.binomial(SIM_N - hard, 0.95)), SIM_N
+    return [
+        SimCell({"case": "hard"}, int(rng.binomial(hard, HARD_RATE)), hard),
+        SimCell({"case": "easy"}, int(rng.binomial(SIM_N - hard, EASY_RATE)), SIM_N - hard),
+    ]
