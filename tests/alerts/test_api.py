@@ -115,7 +115,7 @@ def test_a_preview_says_when_a_rule_would_have_fired(watched):
     post(watched, batch(rng, 0.95, 200, 0) + batch(rng, 0.1, 40, 200) + batch(rng, 0.97, 120, 240))
     wait_until(lambda: is_idle(watched), 20, what="everything watched")
     with watched.client("read") as client:
-        body = {"kind": "drift", "params": {"series": "success"}}
+        body = {"kind": "drift", "params": {"series": "success", "arl": 20_000}}
         found = client.post("/rules/preview", json=body).raise_for_status().json()
         assert found["sentence"] == "This rule would have fired once in the last 90 days."
         [deployment] = found["deployments"]

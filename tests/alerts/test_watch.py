@@ -8,10 +8,12 @@ from alerts.stage import START
 from sqlalchemy import text
 
 from gapwatch.alerts.watch import watch_due_episodes
+from gapwatch.answers.sides import clustering_caution
 from gapwatch.incidents import alert_actions
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Database
+from gapwatch.store.read import directory
 
 
 def test_a_fall_opens_one_incident_with_one_notification_and_recovery_closes_it(stage):
@@ -397,3 +399,22 @@ def test_a_person_who_resolves_too_early_is_told_again(stage):
     assert [body["action"] for body in stage.receiver.webhooks()] == ["trigger", "resolve", "trigger"]
     keys = [body["dedup_key"] for body in stage.receiver.webhooks()]
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_deployment_whose_successes_come_in_runs_says_so_and_how_to_mend_it(stage):
+    # Runs of thirty without a failure and of ten with five: far more alike than chance has them.
+    stage.accept(([True] * 30 + [True, False] * 5) * 12)
+    stage.watch()
+    [(slug, deployment_id, policy_id)] = stage.rows(
+        "SELECT d.slug, d.id, d.policy_id FROM deployments d JOIN watches w ON w.deployment_id = d.id"
+    )
+    with stage.database.engine.connect() as connection:
+        found = directory.find_subject(connection, 1, slug)
+        assert watch_queue.sim_cells(connection, 1, deployment_id, policy_id) == []
+    assert found is not None
+    between, effect = found[1].clusters
+    assert between == "runs of 10 episodes"
+    assert effect > 2
+    [caution] = clustering_caution(found[1].clusters)
+    assert caution.code == "successes-in-runs"
+    assert "Name a `session`" in caution.message

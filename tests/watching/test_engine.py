@@ -63,7 +63,10 @@ def kinds(found):
 def test_the_default_rules_find_a_fall_and_its_end_with_and_without_a_simulation():
     given = episodes((0.9, 300), (0.2, 100), (0.9, 200))
     without = watched(DEFAULT_RULES, given)
-    assert kinds(without)[:2] == [("success-drift", "success", "breach"), ("stage-gate", "success@full", "breach")]
+    assert sorted(kinds(without)[:2]) == [
+        ("stage-gate", "success@full", "breach"),
+        ("success-drift", "success", "breach"),
+    ]
     assert sorted(kinds(without)[2:]) == [
         ("stage-gate", "success@full", "recovery"),
         ("success-drift", "success", "recovery"),
@@ -140,7 +143,7 @@ def test_a_breach_that_must_last_is_a_suspect_first_and_fires_after_so_many_epis
 
 
 def test_a_suspect_that_recovers_in_time_never_fires():
-    values = [True] * 300 + [False] * 6 + [True] * 200
+    values = [True] * 300 + [False] * 12 + [True] * 200
     given = [seen(number, success) for number, success in enumerate(values)]
     found = watched([rule(DriftParams(for_episodes=150))], given)
     assert [f[2] for f in found] == ["suspect", "recovery"]

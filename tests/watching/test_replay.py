@@ -45,6 +45,9 @@ class Past:
     def sim_counts(self, deployment_id, policy_id):
         return 1800, 2000
 
+    def sim_cells(self, deployment_id, policy_id):
+        return []
+
     def drop_rules(self):
         return [rule(DropParams())]
 

@@ -59,10 +59,11 @@ def test_unchanged_series_in_sessions_rarely_alarm_however_alike_their_episodes_
     assert np.mean(alarmed) <= 0.065
 
 
-def test_without_the_sessions_named_the_same_series_alarm_often():
+def test_without_the_sessions_named_likeness_is_learned_from_runs_of_episodes():
+    """Before it was, 30 % of these alarmed and more."""
     rng = np.random.default_rng(2)
     alarmed = [alarm(DRIFT, sittings(rng, (0.8, 400), icc=0.3, named=False), rng) is not None for _ in range(60)]
-    assert np.mean(alarmed) >= 0.3
+    assert np.mean(alarmed) <= 0.2
 
 
 @pytest.mark.parametrize(("icc", "usually", "within"), [(0.0, 60, 120), (0.1, 140, 230), (0.3, 190, 380)])
@@ -111,7 +112,8 @@ def test_batches_of_any_size_give_the_same_alarms_with_the_same_evidence(batch):
             fresh, states = watch_episodes(
                 rules, stored, episodes[at : at + size], count=at, sim_counts=lambda _: (1800, 2000)
             )
-            stored = {key: StoredDetector(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
+            # A robot's detector is given back with the batches that it is in.
+            stored |= {key: StoredDetector(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
             found += [(one.rule.name, one.series, one.input, at + one.index, one.evidence) for one in fresh]
         return found, stored
 

@@ -217,6 +217,7 @@ def _replay(
         episodes,
         count=count,
         sim_counts=sim_counts,
+        sim_cells=lambda policy_id: watch_queue.sim_cells(connection, project_id, deployment_id, policy_id),
         costs=costs,
         seed=deployment_id,
         restarts=rewatches.restarts_of(connection, project_id, deployment_id),

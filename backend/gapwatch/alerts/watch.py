@@ -101,6 +101,7 @@ def _watch_deployment(
         in_time,
         count=progress.episodes,
         sim_counts=_remembered(connection, project_id, deployment_id),
+        sim_cells=lambda policy_id: watch_queue.sim_cells(connection, project_id, deployment_id, policy_id),
         seed=deployment_id,
     )
     detectors.save(connection, project_id, deployment_id, states)

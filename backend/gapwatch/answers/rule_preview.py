@@ -20,6 +20,7 @@ from gapwatch.watching.rhythm import ExcusedSpan
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import RobotArrival
+from gapwatch.watching.sim_mix import SimCell
 
 
 def try_rule(connection: Connection, project_id: int, rule: Rule, days: int, now: datetime) -> dict[str, Any]:
@@ -50,6 +51,9 @@ class _StoredPast:
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]:
         return watch_queue.sim_counts(self._connection, self._project_id, deployment_id, policy_id)
+
+    def sim_cells(self, deployment_id: int, policy_id: int) -> list[SimCell]:
+        return watch_queue.sim_cells(self._connection, self._project_id, deployment_id, policy_id)
 
     def drop_rules(self) -> list[Rule]:
         rules = alert_settings.rules(self._connection, self._project_id)

@@ -136,6 +136,7 @@ class Sides:
             words = " or ".join(dropped)
             message = f"The sim episodes name no {words}: that filter acts on the real side only."
             warnings.append(Caution("filter-not-on-sim", message))
+        warnings += clustering_caution(self.subject.surroundings.clusters)
         return tuple(warnings)
 
     @cached_property
@@ -160,6 +161,19 @@ class Sides:
                 return "The filter leaves no real episodes."
             return f"No real episodes of {who}{on} in this window."
         return None
+
+
+def clustering_caution(clusters: tuple[str, float] | None) -> list[Caution]:
+    """Where no session is named and successes come in runs: what that costs, and how to mend it."""
+    if clusters is None:
+        return []
+    between, effect = clusters
+    message = (
+        f"Successes come in runs (design effect {effect:.1f} between {between}): alerts need {effect:.1f} times "
+        "the episodes. Name a `session` on each episode, one for each sitting or batch, so that what resembles "
+        "itself is counted once."
+    )
+    return [Caution("successes-in-runs", message)]
 
 
 def answer_fields(sides: Sides, reason: str | None = None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.change.drift import Crossing, RobotLimit
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.rule_kind import RuleSeries
@@ -50,6 +50,8 @@ class DetectorRun:
     # Values with time and id that wait for their block to be full.
     waiting: list[list[Any]] = field(default_factory=list)
     sessions: Sessions = field(default_factory=Sessions)
+    # By what each episode of the batch is judged as one of its robot.
+    limits: list[RobotLimit] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -77,13 +79,18 @@ def evidence_of(
     since = crossing.facts.get("since", {})
     if run.series.name.partition("@")[0] in RATE_SERIES and since.get("value") is not None:
         # Episodes of one session are worth fewer independent ones.
-        n = since["n"] / crossing.facts.get("sessions", {}).get("design_effect", 1.0)
+        worth = crossing.facts.get("sessions") or crossing.facts.get("spread") or {}
+        n = since["n"] / worth.get("design_effect", 1.0)
         low, high = wilson(since["value"] * n, n)
         evidence["since"] = since | {"interval": [low, high]}
     if change is not None and crossing.kind == "breach":
         evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
     reference = evidence.get("reference")
-    if reference is not None and "end" in reference and run.first is not None:
+    if run.series.robot is not None and reference is not None:
+        evidence["robot"] = run.series.robot
+        evidence["reference"] = {"n": reference["n"], "value": reference["value"], "limit": reference["limit"]}
+        evidence["reference"]["side"] = "all robots"
+    elif reference is not None and "end" in reference and run.first is not None:
         end = mark_of(reference["end"])
         known = {name: value for name, value in reference.items() if name != "end"}
         evidence["reference"] = known | {"from": run.first[0], "to": None if end is None else end[0]}

@@ -14,8 +14,9 @@ from gapwatch.statistics.change import (
     drift_by_sessions,
     drift_shape,
 )
-from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.change.drift import Crossing, RobotLimit
 from gapwatch.statistics.change.drift_by_sessions import SessionPart
+from gapwatch.statistics.change.strata import Circumstance
 
 
 class Detector(Protocol):
@@ -54,11 +55,26 @@ class LevelDetector:
     def candidates(self) -> list[int]:
         return [*self.state.began, self.state.reference_end]
 
-    def update(self, values: Sequence[float]) -> list[Crossing]:
-        return drift.update_level(self.watch, self.state, values)
+    def update(
+        self,
+        values: Sequence[float],
+        circumstances: Sequence[Circumstance] = (),
+        limits: Sequence[RobotLimit] | None = None,
+        robot_limits: list[RobotLimit] | None = None,
+    ) -> list[Crossing]:
+        return drift.update_level(self.watch, self.state, values, circumstances, limits, robot_limits)
 
-    def update_by_sessions(self, parts: Sequence[SessionPart]) -> list[Crossing]:
-        return drift_by_sessions.update_level_by_sessions(self.watch, self.state, parts)
+    def update_by_sessions(
+        self,
+        parts: Sequence[SessionPart],
+        limits: Sequence[RobotLimit] | None = None,
+        robot_limits: list[RobotLimit] | None = None,
+    ) -> list[Crossing]:
+        return drift_by_sessions.update_level_by_sessions(self.watch, self.state, parts, limits, robot_limits)
+
+    def unnamed_clusters(self) -> tuple[str, float] | None:
+        """What differs for certain where no session is named: days or runs of episodes, and the design effect."""
+        return None if self.state.sessions.sessions else self.state.spread.clusters
 
     def part_size(self) -> int:
         # The first session is not yet one of several: many a deployment names one for ever.
@@ -169,10 +185,14 @@ class SimDetector:
             return list(state.bets.began)
         return [*(process.began for process in state.processes), state.n - state.filled, state.n - state.run_n]
 
-    def update(self, values: Sequence[float]) -> list[Crossing]:
+    def update(
+        self, values: Sequence[float], days: Sequence[int] = (), shifts: Sequence[float] = ()
+    ) -> list[Crossing]:
         if self.state.bets is not None:
-            return self.update_by_sessions([SessionPart(value, 1) for value in values])
-        return drift_against_sim.update_against_sim(self.watch, self.state, self.sim, values)
+            moved = shifts or [0.0] * len(values)
+            parts = [SessionPart(value, 1, shift=shift) for value, shift in zip(values, moved, strict=True)]
+            return self.update_by_sessions(parts)
+        return drift_against_sim.update_against_sim(self.watch, self.state, self.sim, values, days, shifts)
 
     def update_by_sessions(self, parts: Sequence[SessionPart]) -> list[Crossing]:
         return drift_by_sessions.update_against_sim_by_sessions(self.watch, self.state, self.sim, parts)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any, cast
 
-from gapwatch.statistics.change.drift import Crossing
+from gapwatch.statistics.change.drift import NOT_JUDGED, Crossing, RobotLimit
 from gapwatch.statistics.change.drift_by_sessions import SessionPart
+from gapwatch.statistics.change.strata import Circumstance
 from gapwatch.watching.detector_run import (
     DetectorRun,
     Finding,
@@ -27,6 +29,9 @@ from gapwatch.watching.rule_kind import EpisodeWatch, RuleSeries
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode, time_words
 from gapwatch.watching.sessions import DetectorInput, Sessions
+from gapwatch.watching.sim_mix import SimCells, SimMix, sim_mix
+
+DAY_S = 86_400
 
 SimCounts = Callable[[int], tuple[int, int]]
 """Sim successes and n of a policy version at the deployment's task."""
@@ -39,15 +44,17 @@ def watch_episodes(
     *,
     count: int,
     sim_counts: SimCounts,
+    sim_cells: SimCells | None = None,
     seed: int = 0,
 ) -> tuple[list[Finding], dict[tuple[str, str], StoredDetector]]:
-    """What came true in these episodes, in their order, and the detectors after them.
+    """What came true in these episodes, in their order, and the detectors that were given any, after them.
 
-    `count` is how many episodes of the deployment were watched before. Detectors whose parameters changed begin
-    anew; if one was alarmed, its alert is over with it.
+    `count` is how many episodes of the deployment were watched before. With `sim_cells` sim is compared in real's
+    mix of conditions. Detectors whose parameters changed begin anew; if one was alarmed, its alert is over.
     """
     watched: dict[tuple[str, str], DetectorRun] = {}
     findings: list[Finding] = []
+    batch = _Batch(episodes, count, sim_counts, sim_cells)
     for rule in rules:
         watch = RULE_KINDS[rule.kind].watch
         if watch is None:
@@ -57,7 +64,7 @@ def watch_episodes(
             key = (rule.name, series.name)
             watched[key] = run = _open(rule, watch, series, stored.get(key), findings, seed)
             if not is_joint:
-                _feed(run, episodes, count, sim_counts)
+                _feed(run, batch, watched.get((rule.name, series.whole or "")))
         if is_joint:
             group = [run for (name, _), run in watched.items() if name == rule.name]
             feed_together(group, episodes, count)
@@ -103,7 +110,7 @@ def _open(
 
 
 def _close(run: DetectorRun) -> StoredDetector:
-    state = {
+    state: dict[str, Any] = {
         "detector": run.detector.dump(),
         "marks": run.marks,
         "first": run.first,
@@ -114,6 +121,11 @@ def _close(run: DetectorRun) -> StoredDetector:
         "sessions": run.sessions.dump(),
         "alarmed": run.detector.is_alarmed,
     }
+    if run.series.robots:
+        state["robots"] = list(run.series.robots)
+    clusters = run.detector.unnamed_clusters() if isinstance(run.detector, LevelDetector) else None
+    if clusters is not None and run.series.name == "success":
+        state["clusters"] = list(clusters)
     return StoredDetector(_stored_params(run.rule), state)
 
 
@@ -121,11 +133,59 @@ def _stored_params(rule: Rule) -> dict[str, Any]:
     return {"kind": rule.kind, **rule.params.model_dump(mode="json", exclude={"flap_minutes"})}
 
 
-def _feed(run: DetectorRun, block: Sequence[SeenEpisode], count: int, sim_counts: SimCounts) -> None:
-    queue = _Queue(run, block)
+class _Batch:
+    """Episodes that are watched together, and what all detectors ask of them."""
+
+    def __init__(
+        self, episodes: Sequence[SeenEpisode], count: int, sim_counts: SimCounts, sim_cells: SimCells | None
+    ) -> None:
+        self.episodes, self.count, self.sim_counts = episodes, count, sim_counts
+        self._sim_cells = sim_cells
+        self._mixes: dict[int, SimMix] = {}
+
+    @cached_property
+    def circumstances(self) -> list[Circumstance]:
+        return [
+            Circumstance(int(one.started_at.timestamp() // DAY_S), (one.robot, self._cell(one)))
+            for one in self.episodes
+        ]
+
+    @cached_property
+    def indices_by_robot(self) -> dict[str, list[int]]:
+        indices: dict[str, list[int]] = {}
+        for index, episode in enumerate(self.episodes):
+            if episode.robot is not None:
+                indices.setdefault(episode.robot, []).append(index)
+        return indices
+
+    def shift_in_sim(self, index: int) -> float:
+        """By how much sim lies above its mean under the conditions of an episode."""
+        episode = self.episodes[index]
+        return self._mix(episode.policy_id).shift(episode.levels) if episode.levels else 0.0
+
+    def _cell(self, episode: SeenEpisode) -> str | None:
+        """The levels of the conditions that matter in sim; of all conditions where sim does not tell."""
+        if not episode.levels:
+            return None
+        names = self._mix(episode.policy_id).conditions or sorted(episode.levels)
+        return "|".join(f"{name}={episode.levels.get(name, '')}" for name in names)
+
+    def _mix(self, policy_id: int) -> SimMix:
+        if policy_id not in self._mixes:
+            self._mixes[policy_id] = sim_mix(self._sim_cells(policy_id)) if self._sim_cells else SimMix()
+        return self._mixes[policy_id]
+
+
+def _feed(run: DetectorRun, batch: _Batch, whole: DetectorRun | None) -> None:
+    """Feed a detector. `whole` is the run of all robots, where this one is of one robot."""
+    block, sim_counts = batch.episodes, batch.sim_counts
+    queue = _Queue(run, batch, whole)
     if isinstance(run.detector, SimDetector) and run.policy_id is not None:
         run.detector.sim = sim_counts(run.policy_id)
-    for index, episode in enumerate(block):
+    for index in range(len(block)) if run.series.robot is None else batch.indices_by_robot[run.series.robot]:
+        episode = block[index]
+        if index < run.series.since:
+            continue
         if run.series.left is not None and run.series.left(episode):
             # The stage that was not kept was left: there is nothing more to recover from.
             queue.end_sessions(index)
@@ -146,16 +206,20 @@ def _feed(run: DetectorRun, block: Sequence[SeenEpisode], count: int, sim_counts
         else:
             queue.add(index, [value])
     queue.run()
-    _hold(run, len(block), count)
+    queue.fill_limits()
+    _hold(run, len(block), batch.count)
 
 
 class _Queue:
     """What a detector is to be given, each with the index of the episode that completed it."""
 
-    def __init__(self, run: DetectorRun, block: Sequence[SeenEpisode]) -> None:
-        self._detector_run, self._block = run, block
+    def __init__(self, run: DetectorRun, batch: _Batch, whole: DetectorRun | None) -> None:
+        self._detector_run, self._batch, self._whole = run, batch, whole
         self._inputs: list[float | DetectorInput] = []
         self._indices: list[int] = []
+        self._limit_at: dict[int, RobotLimit] | None = None
+        if run.series.robots and isinstance(run.detector, LevelDetector):
+            self._limit_at = {}
 
     def add(self, index: int, inputs: Sequence[float | DetectorInput]) -> None:
         self._inputs += inputs
@@ -171,7 +235,8 @@ class _Queue:
             # How it is judged depends on the sessions before it.
             self.run()
             size = detector.part_size()
-        self.add(index, run.sessions.take(episode, value, size))
+        shift = self._batch.shift_in_sim(index) if isinstance(detector, SimDetector) else 0.0
+        self.add(index, run.sessions.take(episode, value, size, shift))
 
     def end_sessions(self, index: int) -> None:
         if not self._detector_run.sessions.is_empty:
@@ -180,60 +245,94 @@ class _Queue:
 
     def run(self) -> None:
         if self._inputs:
-            _run(self._detector_run, self._block, self._inputs, self._indices)
+            self._update()
             self._inputs, self._indices = [], []
 
+    def fill_limits(self) -> None:
+        """Say of each episode of the batch by which limit it is judged as one of its robot."""
+        if self._limit_at is not None:
+            size = len(self._batch.episodes)
+            self._detector_run.limits = [self._limit_at.get(index, NOT_JUDGED) for index in range(size)]
 
-def _run(
-    run: DetectorRun, block: Sequence[SeenEpisode], queue: Sequence[float | DetectorInput], indices: Sequence[int]
-) -> None:
-    first_number = run.detector.n
-    has_parts = any(isinstance(item, DetectorInput) for item in queue)
-    starts = list(accumulate(map(_size, queue), initial=first_number)) if has_parts else []
+    def _update(self) -> None:
+        run, block, queue, indices = self._detector_run, self._batch.episodes, self._inputs, self._indices
+        first_number = run.detector.n
+        has_parts = any(isinstance(item, DetectorInput) for item in queue)
+        starts = list(accumulate(map(_size, queue), initial=first_number)) if has_parts else []
 
-    def mark_of(number: int) -> list[str] | None:
-        if number < first_number:
-            return run.marks.get(str(number))
-        at = min(bisect_right(starts, number) - 1 if has_parts else number - first_number, len(queue) - 1)
-        item = queue[at]
-        if isinstance(item, DetectorInput):
-            return item.first
-        episode = block[indices[at]]
-        return [time_words(episode.started_at), episode.id]
+        def mark_of(number: int) -> list[str] | None:
+            if number < first_number:
+                return run.marks.get(str(number))
+            at = min(bisect_right(starts, number) - 1 if has_parts else number - first_number, len(queue) - 1)
+            item = queue[at]
+            if isinstance(item, DetectorInput):
+                return item.first
+            episode = block[indices[at]]
+            return [time_words(episode.started_at), episode.id]
 
-    if run.first is None:
-        run.first = mark_of(first_number)
-    if has_parts:
-        crossings = _update_by_sessions(run, queue)
-    else:
-        crossings = [(crossing.index, crossing) for crossing in run.detector.update(cast(Sequence[float], queue))]
-    for at, crossing in crossings:
-        index = indices[at]
-        evidence = evidence_of(run, crossing, block[index], mark_of)
-        run.findings.append(Finding(run.rule, run.series.name, crossing.kind, index, evidence))
-    keep_marks(run, mark_of)
+        if run.first is None:
+            run.first = mark_of(first_number)
+        if has_parts:
+            crossings = self._update_by_sessions()
+        else:
+            values = cast(Sequence[float], queue)
+            crossings = [(crossing.index, crossing) for crossing in self._update_values(values, indices)]
+        for at, crossing in crossings:
+            index = indices[at]
+            evidence = evidence_of(run, crossing, block[index], mark_of)
+            run.findings.append(Finding(run.rule, run.series.name, crossing.kind, index, evidence))
+        keep_marks(run, mark_of)
+
+    def _update_values(self, values: Sequence[float], indices: Sequence[int]) -> list[Crossing]:
+        """Single episodes."""
+        detector, batch = self._detector_run.detector, self._batch
+        if isinstance(detector, LevelDetector):
+            circumstances = batch.circumstances
+            here = circumstances if len(indices) == len(circumstances) else [circumstances[i] for i in indices]
+            used: list[RobotLimit] | None = None if self._limit_at is None else []
+            crossings = detector.update(values, here, self._given_limits(indices), used)
+            self._note_limits(indices, used)
+            return crossings
+        if isinstance(detector, SimDetector):
+            days = [batch.circumstances[i].day for i in indices]
+            return detector.update(values, days, [batch.shift_in_sim(i) for i in indices])
+        return detector.update(values)
+
+    def _update_parts(self, parts: Sequence[SessionPart], indices: Sequence[int]) -> list[Crossing]:
+        detector = self._detector_run.detector
+        if isinstance(detector, LevelDetector):
+            used: list[RobotLimit] | None = None if self._limit_at is None else []
+            crossings = detector.update_by_sessions(parts, self._given_limits(indices), used)
+            self._note_limits(indices, used)
+            return crossings
+        return cast(SimDetector, detector).update_by_sessions(parts)
+
+    def _given_limits(self, indices: Sequence[int]) -> list[RobotLimit] | None:
+        return None if self._whole is None else [self._whole.limits[i] for i in indices]
+
+    def _note_limits(self, indices: Sequence[int], used: list[RobotLimit] | None) -> None:
+        if self._limit_at is not None and used is not None:
+            self._limit_at.update(zip(indices, used, strict=True))
+
+    def _update_by_sessions(self) -> list[tuple[int, Crossing]]:
+        """Single episodes as if there were no sessions, parts of sessions as such, in their order."""
+        values = [item.value if isinstance(item, DetectorInput) else item for item in self._inputs]
+        crossings_at: list[tuple[int, Crossing]] = []
+        at = 0
+        for are_parts, group in groupby(values, lambda item: isinstance(item, SessionPart)):
+            items = list(group)
+            indices = self._indices[at : at + len(items)]
+            if are_parts:
+                crossings = self._update_parts(cast(Sequence[SessionPart], items), indices)
+            else:
+                crossings = self._update_values(cast(Sequence[float], items), indices)
+            crossings_at += [(at + crossing.index, crossing) for crossing in crossings]
+            at += len(items)
+        return crossings_at
 
 
 def _size(item: float | DetectorInput) -> int:
     return item.n if isinstance(item, DetectorInput) else 1
-
-
-def _update_by_sessions(run: DetectorRun, queue: Sequence[float | DetectorInput]) -> list[tuple[int, Crossing]]:
-    """Single episodes as if there were no sessions, parts of sessions as such, in their order."""
-    values = [item.value if isinstance(item, DetectorInput) else item for item in queue]
-    crossings_at: list[tuple[int, Crossing]] = []
-    at = 0
-    for are_parts, group in groupby(values, lambda item: isinstance(item, SessionPart)):
-        items = list(group)
-        if are_parts:
-            crossings = cast(LevelDetector | SimDetector, run.detector).update_by_sessions(
-                cast(Sequence[SessionPart], items)
-            )
-        else:
-            crossings = run.detector.update(cast(Sequence[float], items))
-        crossings_at += [(at + crossing.index, crossing) for crossing in crossings]
-        at += len(items)
-    return crossings_at
 
 
 def _hold(run: DetectorRun, size: int, count: int) -> None:

@@ -20,6 +20,7 @@ from gapwatch.watching.notify_policy import is_over, worst
 from gapwatch.watching.replay import Firings, ask_ledger
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
+from gapwatch.watching.sim_mix import SimCells
 
 # An episode that arrives so long after it began is history: of a robot that was off line, or of an import.
 HISTORY_AFTER = timedelta(days=1)
@@ -127,6 +128,7 @@ def replay(
     costs: Costs,
     seed: int,
     restarts: Sequence[Restart] = (),
+    sim_cells: SimCells | None = None,
 ) -> Replayed:
     """Take episodes, which are in order, through the rules from the beginning.
 
@@ -140,7 +142,13 @@ def replay(
         if end > at:
             piece = episodes[at:end]
             findings, changed = watch_episodes(
-                rules, states, piece, count=count + at, sim_counts=sim_counts, seed=seed
+                rules,
+                states,
+                piece,
+                count=count + at,
+                sim_counts=sim_counts,
+                sim_cells=sim_cells,
+                seed=seed,
             )
             found += [(at + finding.index, finding) for finding in findings]
             states |= changed

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from gapwatch.taxonomy import BY_ID
-from gapwatch.watching.series import RATE_SERIES
+from gapwatch.watching.series import OF_ROBOT, RATE_SERIES
 
 MOVED = {"higher": "rose", "lower": "fell"}
 
@@ -28,13 +28,14 @@ class AlertReason:
 
     @property
     def series_name(self) -> str:
-        """The series without its stage."""
+        """The series without its stage or robot."""
         return self.series.partition("@")[0]
 
 
 def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
     """`success 91 % → 48 % (n 52), since …` for a rate, `reward fell, since …` for anything else.
 
+    Of one robot: `osaka-3: success 62 % (n 45), others 93 %, since …`.
     `reference_word` says what a rate is compared with where that is neither its past nor sim.
     """
     since = reason.evidence.get("since") or {}
@@ -42,6 +43,11 @@ def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
         moved = MOVED.get(str(since.get("direction")), "changed shape")
         return f"{reason.series_name.partition(':')[2] or reason.series_name} {moved}{since_words(reason)}"
     reference = reason.evidence.get("reference") or {}
+    robot = reason.series.partition(OF_ROBOT)[2]
+    if robot:
+        others = f", others {100 * reference['value']:.0f} %" if reference.get("value") is not None else ""
+        now = f"{robot}: {reason.series_name} {100 * since['value']:.0f} % (n {since.get('n')})"
+        return f"{now}{others}{since_words(reason)}"
     before = ""
     if reference.get("value") is not None:
         side = " in sim" if reference.get("side") == "sim" and not reference_word else ""

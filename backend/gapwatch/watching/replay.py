@@ -16,6 +16,7 @@ from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import RobotArrival, hearings_of
 from gapwatch.watching.silence_replay import SilenceReplay
+from gapwatch.watching.sim_mix import SimCell
 
 MOST_EPISODES = 20_000
 MOST_ARRIVALS = 200_000
@@ -37,6 +38,8 @@ class Archive(Protocol):
     def outages(self, now: datetime) -> Sequence[ExcusedSpan]: ...
 
     def sim_counts(self, deployment_id: int, policy_id: int) -> tuple[int, int]: ...
+
+    def sim_cells(self, deployment_id: int, policy_id: int) -> Sequence[SimCell]: ...
 
     def drop_rules(self) -> Sequence[Rule]: ...
 
@@ -97,7 +100,15 @@ def _of_deployment(
         return known[policy_id]
 
     def watch(rules: Sequence[Rule]) -> Sequence[Any]:
-        findings, _ = watch_episodes(rules, {}, episodes, count=0, sim_counts=sim_counts, seed=deployment_id)
+        findings, _ = watch_episodes(
+            rules,
+            {},
+            episodes,
+            count=0,
+            sim_counts=sim_counts,
+            sim_cells=lambda policy_id: archive.sim_cells(deployment_id, policy_id),
+            seed=deployment_id,
+        )
         return findings
 
     firings = Firings()

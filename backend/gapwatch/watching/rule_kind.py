@@ -16,12 +16,20 @@ THIN_GAP = "\u202f"
 
 @dataclass(frozen=True)
 class RuleSeries:
-    """One series under one rule. `left` says of an episode that what is judged is over with it."""
+    """One series under one rule. `left` says of an episode that what is judged is over with it.
+
+    `robot`: the series is that of one robot, judged against all of them, whose series is `whole`, from the batch's
+    episode `since` on. `robots`, of the whole: those that have been seen.
+    """
 
     name: str
     value: Callable[[SeenEpisode], float | None]
     left: Callable[[SeenEpisode], bool] | None = None
     limit: float | None = None
+    robot: str | None = None
+    whole: str | None = None
+    since: int = 0
+    robots: tuple[str, ...] = ()
 
 
 def rule_series(series: str) -> RuleSeries:

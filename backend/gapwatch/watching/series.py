@@ -8,6 +8,8 @@ from datetime import datetime
 
 OUTCOME_VALUES = {"success": 1.0, "failure": 0.0}
 COUNTS = ("violations", "interventions", "overrides")
+# Stands between a series and the robot that it is of: `success@robot:osaka-3`.
+OF_ROBOT = "@robot:"
 # Numbers from 0 to 1 by nature.
 RATE_SERIES = ("success", *COUNTS)
 
@@ -31,6 +33,8 @@ class SeenEpisode:
     overrides: int | None = None
     signals: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
+    # Its conditions that are words, as levels.
+    levels: Mapping[str, str] = field(default_factory=dict)
 
 
 def value_of(series: str, episode: SeenEpisode) -> float | None:

@@ -30,6 +30,7 @@ class OpenSession:
     total: float = 0.0
     part_n: int = 0
     part_total: float = 0.0
+    part_shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,11 @@ class Sessions:
             complete += self._end(next(iter(self._open.values())))
         return complete
 
-    def take(self, episode: SeenEpisode, value: float, part_size: int) -> list[DetectorInput]:
-        """Add an episode and return what it completes. `part_size` is for a session that begins with it."""
+    def take(self, episode: SeenEpisode, value: float, part_size: int, shift: float = 0.0) -> list[DetectorInput]:
+        """Add an episode and return what it completes. `part_size` is for a session that begins with it.
+
+        `shift`: by how much its value is expected above the reference.
+        """
         mark, at_s = [time_words(episode.started_at), episode.id], episode.started_at.timestamp()
         if episode.session is None:
             return [DetectorInput(value, mark)]
@@ -93,10 +97,13 @@ class Sessions:
         if not session.part_n:
             session.first = mark
         session.part_n, session.part_total = session.part_n + 1, session.part_total + value
+        session.part_shift += shift
         if session.part_n < session.part_size:
             return []
-        full = DetectorInput(SessionPart(session.part_total / session.part_n, session.part_n), session.first)
-        session.part_n, session.part_total = 0, 0.0
+        n = session.part_n
+        part = SessionPart(session.part_total / n, n, shift=session.part_shift / n)
+        full = DetectorInput(part, session.first)
+        session.part_n, session.part_total, session.part_shift = 0, 0.0, 0.0
         return [full]
 
     def end_all(self) -> list[DetectorInput]:
@@ -109,9 +116,12 @@ class Sessions:
             return [DetectorInput(SessionPart(0.0, 0, is_judged=False, ended=ended, counted=True), session.first)]
         # What is left after the last full part says too little by itself if it is short.
         is_judged = session.part_n == session.n or 2 * session.part_n >= session.part_size
-        mean = session.part_total / session.part_n if session.part_n else 0.0
-        return [
-            DetectorInput(
-                SessionPart(mean, session.part_n, is_judged and session.part_n > 0, ended), session.first
-            )
-        ]
+        n = max(1, session.part_n)
+        part = SessionPart(
+            session.part_total / n,
+            session.part_n,
+            is_judged and session.part_n > 0,
+            ended,
+            shift=session.part_shift / n,
+        )
+        return [DetectorInput(part, session.first)]

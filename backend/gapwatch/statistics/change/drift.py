@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from gapwatch.statistics.change.dispersion import Spread
+from gapwatch.statistics.change.strata import Circumstance, KnownStrata
 from gapwatch.statistics.estimates.rates import (
     FEWEST_SESSIONS,
     SessionSums,
@@ -23,6 +25,8 @@ LOWEST_LIMIT, HIGHEST_LIMIT = 0.02, 0.98
 # Learning continues while the best bet has won no more than this.
 CALM_BELOW = 10.0
 Z_LIMIT = 1.6448536269514722
+# Runs and days that end with more than this are not taken for ordinary ones.
+ORDINARY_BELOW = 100.0
 # A reference is learned from at least this many sessions, even if they are long.
 LEARN_SESSIONS = 50
 
@@ -39,6 +43,8 @@ class LevelWatch:
     learn_from: int = 100
     learn_every: int = 50
     learn_to: int = 1000
+    # Whether it has a reference of its own; one robot's series is judged against that of all.
+    learns: bool = True
 
 
 @dataclass
@@ -54,13 +60,14 @@ class Climb:
     total: float
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
 
-    def step(self, y: float, n: int = 1) -> float:
+    def step(self, y: float, n: int = 1, effect: float = 1.0) -> float:
         """Add one episode, as in `update_level` with the sides swapped; or a part of a session, of n episodes."""
         half_way = within_scale((self.goal + self.total / self.n) / 2)
         self.n += n
         self.total += n * y
         gain = (y - half_way) / half_way
-        self.strength = [(1 + bet * gain) * (m + n) for bet, m in zip(BETS, self.strength, strict=True)]
+        power = 1 / effect
+        self.strength = [(1 + bet * gain) ** power * (m + n) for bet, m in zip(BETS, self.strength, strict=True)]
         return sum(self.strength) / len(BETS)
 
 
@@ -85,6 +92,8 @@ class LevelState:
     since_total: float = 0.0
     climb: Climb | None = None
     sessions: SessionSums = field(default_factory=SessionSums)
+    spread: Spread = field(default_factory=Spread)
+    strata: KnownStrata = field(default_factory=KnownStrata)
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> LevelState:
@@ -92,8 +101,26 @@ class LevelState:
         nested = {
             "climb": None if climb is None else Climb(**climb),
             "sessions": SessionSums(**stored.get("sessions", {})),
+            # Neither is in what older versions stored: what they learned goes on, the spread begins anew.
+            "spread": Spread.load(stored["spread"]) if "spread" in stored else Spread(),
+            "strata": KnownStrata.load(stored["strata"]) if "strata" in stored else KnownStrata(),
         }
         return cls(**(stored | nested))
+
+
+class RobotLimit(NamedTuple):
+    """What an episode of one robot is judged by: a limit, None where it is not, and the least design effect.
+
+    The reference is that of all robots.
+    """
+
+    limit: float | None
+    effect: float = 1.0
+    reference_n: int = 0
+    reference_value: float | None = None
+
+
+NOT_JUDGED = RobotLimit(None)
 
 
 @dataclass(frozen=True)
@@ -113,68 +140,154 @@ class Crossing:
     facts: dict[str, Any]
 
 
-def update_level(watch: LevelWatch, state: LevelState, values: Sequence[float]) -> list[Crossing]:
+def update_level(
+    watch: LevelWatch,
+    state: LevelState,
+    values: Sequence[float],
+    circumstances: Sequence[Circumstance] = (),
+    limits: Sequence[RobotLimit] | None = None,
+    robot_limits: list[RobotLimit] | None = None,
+) -> list[Crossing]:
     """Update `state` with these values, in order. Return the alarms and recoveries on the way.
 
     Formula: y = x, or 1 − x where higher is worse. Null: E[y | past] ≥ p₀. For each bet λ in {.1, .2, .4, .8} M
-    ← (1 + λ(p₀ − y)/(1 − p₀)) · (M + 1), Shiryaev–Roberts; alarm when the mean over λ reaches `arl`. Then
+    ← (1 + λ(p₀ − y)/(1 − p₀))^(1/d) · (M + 1), Shiryaev–Roberts; alarm when the mean over λ reaches `arl`. Then
     without a change the mean number of episodes to an alarm is at least `arl`: E[M] grows by at most 1 an
     episode. p₀ is `limit`, or the lower 95 % Wilson limit (one-sided) of the episodes so far less `margin`,
     updated every 50 episodes from 100 to 1000 while nothing is suspected; the margin covers the error of
-    that reference. Change point: the start from which the best bet has won most (the CUSUM of its logarithm last
-    at zero). Recovery: the same statistic upwards, against the level half way back, reaches `clear_arl`. Assumes
-    numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be independent or equal in
-    distribution. Where sessions move together that mean falls below p₀ at times and alarms come earlier; use
-    `drift_by_sessions.py` for them. Source: Shin, Ramdas & Rinaldo 2023 (e-detectors). Measured with the
-    default values, see the test: at most 5 % of unchanged series alarm within 3000 episodes. Smallest n: none with
-    a limit, else 100.
+    that reference. d is the design effect of `dispersion.Spread`, 1 unless runs of episodes or days vary more
+    than chance has them: what a series of episodes proves is divided by it, as quasi-likelihood does, and so is
+    the reference's n. p₀ moves with the episode's strata where those differ for certain (`strata.py`). `limits`
+    are given from outside for the series of one robot: the `robot_limits` of all robots together. Change point:
+    the start from which the best bet has won most (the CUSUM of its logarithm last at zero). Recovery: the same
+    statistic upwards, against the level half way back, reaches `clear_arl`. Assumes numbers in [0, 1], each with
+    a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
+    unnamed sessions move together that mean falls below p₀ at times; dividing by d makes up for it in the normal
+    approximation, which is measured (`bench/oncall.py`) and not a bound. Named sessions: `drift_by_sessions.py`.
+    Source: Shin, Ramdas & Rinaldo 2023 (e-detectors); McCullagh & Nelder 1989 (quasi-likelihood). Measured with
+    the default values, see the test: at most 5 % of unchanged series alarm within 3000 episodes. Smallest n: none
+    with a limit, else 100.
     """
     crossings: list[Crossing] = []
     flip = watch.worse == "higher"
     take_limit(watch, state)
-    (l1, l2, l3, l4), (m1, m2, m3, m4) = BETS, state.strength
+    m1, m2, m3, m4 = state.strength
     best, began, before = state.best, state.began, state.before
     alarm_at = watch.arl * len(BETS)
+    spread, factors, least_effect = state.spread, _Factors(), 1.0
+    has_strata = bool(circumstances) and watch.limit is None and watch.learns
     for index, x in enumerate(values):
         y = 1 - x if flip else x
         number, state.n = state.n, state.n + 1
+        here = circumstances[index] if circumstances else None
+        if robot_limits is not None:
+            robot_limits.append(_robot_limit(state, here))
         if state.climb is not None:
             state.total += y
-            evidence = state.climb.step(y)
+            spread.add_alarmed(y, None if here is None else here.day)
+            evidence = state.climb.step(y, 1, spread.certain_effect)
             if evidence >= watch.clear_arl:
+                spread.end_alarm()
                 crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
                 m1 = m2 = m3 = m4 = 0.0
                 best, began, before = [0.0] * 4, [state.n] * 4, [state.total] * 4
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
             continue
+        if limits is not None:
+            state.limit, least_effect = take_robot_limit(state, limits[index]), limits[index].effect
         if state.limit is not None:
-            gain = (state.limit - y) / (1 - state.limit)
-            f1, f2, f3, f4 = 1 + l1 * gain, 1 + l2 * gain, 1 + l3 * gain, 1 + l4 * gain
+            shift = state.strata.shift(here.strata) if has_strata and here is not None else 0.0
+            # What is to be expected of days is no excuse before a limit that somebody set.
+            effect = spread.effect if watch.limit is None else spread.certain_effect
+            known = factors.of(state.limit, shift, y, max(effect, least_effect))
+            f1, f2, f3, f4 = known
             m1, m2, m3, m4 = f1 * (m1 + 1), f2 * (m2 + 1), f3 * (m3 + 1), f4 * (m4 + 1)
-            for i, factor in enumerate((f1, f2, f3, f4)):
+            for i, factor in enumerate(known):
                 if best[i] <= 1:
                     best[i], began[i], before[i] = factor, number, state.total
                 else:
                     best[i] *= factor
         state.total += y
         if m1 + m2 + m3 + m4 >= alarm_at:
-            leader = max(range(4), key=best.__getitem__)
-            state.since_n = state.n - began[leader]
-            state.since_total = state.total - before[leader]
             evidence = (m1 + m2 + m3 + m4) / 4
-            crossings.append(level_crossing("breach", state, index, number, evidence, watch.arl, flip))
-            goal = state.limit if state.reference_value is None else state.reference_value
-            state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
             m1 = m2 = m3 = m4 = 0.0
+            state.best, state.began, state.before = best, began, before
+            crossings.append(_fallen(watch, state, index, number, evidence))
             continue
-        if watch.limit is None and state.learned_n < watch.learn_to:
-            state.learned_n += 1
-            state.learned_total += y
-            due = state.learned_n >= watch.learn_from and not state.learned_n % watch.learn_every
-            if due and max(best) < CALM_BELOW:
-                learn_level(watch, state)
+        _learn_episode(watch, state, y, here, max(best))
     state.strength, state.best, state.began, state.before = [m1, m2, m3, m4], best, began, before
     return crossings
+
+
+def _fallen(watch: LevelWatch, state: LevelState, index: int, number: int, evidence: float) -> Crossing:
+    """Go over to looking for the recovery."""
+    leader = max(range(len(BETS)), key=state.best.__getitem__)
+    state.since_n = state.n - state.began[leader]
+    state.since_total = state.total - state.before[leader]
+    crossing = level_crossing("breach", state, index, number, evidence, watch.arl, watch.worse == "higher")
+    goal = state.limit if state.reference_value is None else state.reference_value
+    state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
+    state.spread.forget_waiting()
+    return crossing
+
+
+def _learn_episode(
+    watch: LevelWatch, state: LevelState, y: float, here: Circumstance | None, suspected: float
+) -> None:
+    state.spread.add(y, None if here is None else here.day, is_calm=suspected < ORDINARY_BELOW)
+    if watch.limit is not None or not watch.learns:
+        return
+    is_complete = state.learned_n >= watch.learn_to
+    if here is not None and suspected < CALM_BELOW:
+        effect = state.spread.effect
+        state.strata.learn(here.strata, y, state.reference_value, effect, is_complete=is_complete)
+    if not is_complete:
+        state.learned_n += 1
+        state.learned_total += y
+        due = state.learned_n >= watch.learn_from and not state.learned_n % watch.learn_every
+        if due and suspected < CALM_BELOW:
+            learn_level(watch, state)
+
+
+class _Factors:
+    """What an episode multiplies each bet with, remembered: few values differ while limit and effect stay."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[float, float], tuple[float, float, float, float]] = {}
+        self._at: tuple[float, float] | None = None
+
+    def of(self, limit: float, shift: float, y: float, effect: float) -> tuple[float, float, float, float]:
+        if self._at != (limit, effect):
+            self._known, self._at = {}, (limit, effect)
+        known = self._known.get((y, shift))
+        if known is None:
+            moved = within_scale(limit + shift) if shift else limit
+            known = self._known[y, shift] = _factors(moved, y, effect)
+        return known
+
+
+def _robot_limit(state: LevelState, here: Circumstance | None) -> RobotLimit:
+    if state.climb is not None or state.limit is None or state.reference_value is None or here is None:
+        return NOT_JUDGED
+    shift = state.strata.robot_shift(here.strata, state.reference_value)
+    if shift is None:
+        return NOT_JUDGED
+    limit = within_scale(state.limit + shift)
+    return RobotLimit(limit, state.spread.effect, state.reference_n, state.reference_value)
+
+
+def take_robot_limit(state: LevelState, given: RobotLimit) -> float | None:
+    if given.reference_value is not None:
+        state.reference_n, state.reference_value = given.reference_n, given.reference_value
+    return given.limit
+
+
+def _factors(limit: float, y: float, effect: float) -> tuple[float, float, float, float]:
+    """What one episode multiplies each bet with."""
+    gain = (limit - y) / (1 - limit)
+    (l1, l2, l3, l4), power = BETS, 1 / effect
+    f1, f2, f3, f4 = 1 + l1 * gain, 1 + l2 * gain, 1 + l3 * gain, 1 + l4 * gain
+    return (f1, f2, f3, f4) if effect == 1 else (f1**power, f2**power, f3**power, f4**power)
 
 
 def level_strength(state: LevelState) -> float:
@@ -208,10 +321,10 @@ def learn_level(watch: LevelWatch, state: LevelState) -> None:
         if state.sessions.sessions >= FEWEST_SESSIONS and state.sessions.n > state.sessions.sessions:
             _learn_from_sessions(watch, state)
         return
-    n = state.learned_n
-    p = state.learned_total / n
+    p = state.learned_total / state.learned_n
+    n = state.learned_n / state.spread.effect
     centre, half = p + Z_LIMIT**2 / (2 * n), Z_LIMIT * sqrt(p * (1 - p) / n + Z_LIMIT**2 / (4 * n * n))
-    state.reference_n, state.reference_value, state.reference_end = n, p, state.n - 1
+    state.reference_n, state.reference_value, state.reference_end = state.learned_n, p, state.n - 1
     low = (centre - half) / (1 + Z_LIMIT**2 / n) - watch.margin
     # A level at the end of its scale cannot get worse, and is not judged.
     state.limit = within_scale(low) if low > LOWEST_LIMIT else None
@@ -248,7 +361,16 @@ def level_crossing(
     change = state.n - facts["since"]["n"]
     sessions = session_facts(state.sessions)
     statistic = "e-detector over sessions" if sessions else "e-detector"
-    return Crossing(kind, index, number, change, statistic, value, threshold, facts | sessions)
+    more = sessions or spread_facts(state.spread)
+    return Crossing(kind, index, number, change, statistic, value, threshold, facts | more)
+
+
+def spread_facts(spread: Spread) -> dict[str, Any]:
+    """What episodes are worth where they vary more than chance has them, for the evidence; else nothing."""
+    if spread.effect == 1:
+        return {}
+    clusters = spread.clusters
+    return {"spread": {"design_effect": spread.effect, "between": None if clusters is None else clusters[0]}}
 
 
 def session_facts(sums: SessionSums) -> dict[str, Any]:

@@ -14,14 +14,18 @@ from gapwatch.statistics.change.drift import (
     BETS,
     CALM_BELOW,
     LEARN_SESSIONS,
+    NOT_JUDGED,
     Climb,
     Crossing,
     LevelState,
     LevelWatch,
+    RobotLimit,
     learn_level,
     level_crossing,
     level_strength,
+    session_facts,
     take_limit,
+    take_robot_limit,
     within_scale,
 )
 from gapwatch.statistics.change.drift_against_sim import (
@@ -29,8 +33,11 @@ from gapwatch.statistics.change.drift_against_sim import (
     SimState,
     SimWatch,
     against_sim_strength,
+    lowest_drop,
     sim_crossing,
 )
+from gapwatch.statistics.change.strata import FEWEST_OF_ROBOT, ROBOT_PRIOR_N
+from gapwatch.statistics.change.strata import MOST as MOST_OF_STRATUM
 from gapwatch.statistics.estimates.rates import (
     FEWEST_SESSIONS,
     SessionSums,
@@ -54,6 +61,8 @@ class SessionPart:
     is_judged: bool = True
     ended: tuple[float, int] | None = None
     counted: bool = False
+    # By how much its episodes are expected above the reference, on average.
+    shift: float = 0.0
 
 
 def part_size(sums: SessionSums) -> int:
@@ -72,7 +81,13 @@ def part_size(sums: SessionSums) -> int:
     return max(1, ceil(sums.squares / sums.n / (1 + floor(SPLIT / sums.likeness().icc))))
 
 
-def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequence[SessionPart]) -> list[Crossing]:
+def update_level_by_sessions(
+    watch: LevelWatch,
+    state: LevelState,
+    parts: Sequence[SessionPart],
+    limits: Sequence[RobotLimit] | None = None,
+    robot_limits: list[RobotLimit] | None = None,
+) -> list[Crossing]:
     """Update `state` with these parts of sessions, in order. Return the alarms and recoveries on the way.
 
     Formula: as `drift.update_level`, with M ← (1 + λ(p₀ − ȳ)/(1 − p₀)) · (M + n) for a part of n episodes with the
@@ -89,6 +104,14 @@ def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequen
     for index, part in enumerate(parts):
         y = 1 - part.mean if flip else part.mean
         number = state.n
+        if limits is not None:
+            state.limit = _limit_of_robot(state, limits[index])
+        if robot_limits is not None:
+            robot_limits.append(
+                NOT_JUDGED
+                if state.climb is not None
+                else RobotLimit(state.limit, 1.0, state.reference_n, state.reference_value)
+            )
         if state.climb is not None:
             state.n, state.total = state.n + part.n, state.total + part.n * y
             evidence = state.climb.step(y, part.n) if part.is_judged else 0.0
@@ -111,10 +134,21 @@ def update_level_by_sessions(watch: LevelWatch, state: LevelState, parts: Sequen
     return crossings
 
 
+def _limit_of_robot(state: LevelState, given: RobotLimit) -> float | None:
+    """The limit of all robots, moved by how this one was in its own sessions; None while it is new."""
+    limit = take_robot_limit(state, given)
+    n = state.learned_n
+    if limit is None or state.reference_value is None or n < FEWEST_OF_ROBOT:
+        return None
+    own = (state.learned_total - n * state.reference_value) / (n + ROBOT_PRIOR_N)
+    return within_scale(limit + min(0.0, own))
+
+
 def _bet_on_part(state: LevelState, y: float, part: SessionPart) -> None:
     """Add one part, with the mean y, to every bet against `state.limit`."""
     if part.is_judged and state.limit is not None:
-        gain = (state.limit - y) / (1 - state.limit)
+        limit = within_scale(state.limit + part.shift) if part.shift else state.limit
+        gain = (limit - y) / (1 - limit)
         for i, bet in enumerate(BETS):
             factor = 1 + bet * gain
             state.strength[i] = factor * (state.strength[i] + part.n)
@@ -143,7 +177,7 @@ def update_against_sim_by_sessions(
     """Update `state` with these parts of real sessions, given the sim successes and n so far.
 
     Formula: the bets of `update_level_by_sessions` against the lower Wilson limit (97.5 %, one-sided) of sim;
-    alarm when they reach `arl` and the estimated drop exceeds `above`. They start with α·arl, or with what the
+    alarm when they reach `arl` and the lower limit of the drop exceeds `above`. They start with α·arl, or what the
     processes of `update_against_sim` have shown before there were sessions, in the same unit. So the chance of a
     false alarm by episode t is at most α + t/arl beside the 2.5 % of the limit. Recovery: as there. Assumes what
     bets on sessions assume, and independent sim episodes. Why not the two-sample process on session means: it
@@ -178,11 +212,18 @@ def update_against_sim_by_sessions(
         _bet_on_part(state.bets, part.mean, part)
         evidence = level_strength(state.bets)
         since_n, since_successes = _strongest_since(state.bets)
-        if evidence >= watch.arl and sim_rate - since_successes / since_n > watch.above:
-            state.since_n, state.since_successes = since_n, since_successes
+        if evidence < watch.arl:
+            continue
+        state.since_n, state.since_successes = since_n, since_successes
+        if lowest_drop(state, _design_effect(state.sessions)) > watch.above:
             crossings.append(sim_crossing("breach", state, index, number, evidence, watch.arl))
             state.climb = Climb(sim_rate, since_n, since_successes)
     return crossings
+
+
+def _design_effect(sums: SessionSums) -> float:
+    known = session_facts(sums)
+    return float(known["sessions"]["design_effect"]) if known else 1.0
 
 
 def fresh_bets(n: int, strength: float = 0.0) -> LevelState:
@@ -193,12 +234,14 @@ def fresh_bets(n: int, strength: float = 0.0) -> LevelState:
 def _learn_session(watch: LevelWatch, state: LevelState, total: float, n: int, counted: bool) -> None:
     state.sessions.add(total, n)
     is_enough = state.learned_n >= watch.learn_to and state.sessions.sessions > LEARN_SESSIONS
-    if watch.limit is not None or is_enough:
+    if watch.limit is not None or is_enough or (not watch.learns and state.learned_n >= MOST_OF_STRATUM):
         return
     before = state.learned_n
     if not counted:
         state.learned_n += n
         state.learned_total += total
+    if not watch.learns:
+        return
     is_due = before // watch.learn_every != state.learned_n // watch.learn_every
     if is_due and state.learned_n >= watch.learn_from and max(state.best) < CALM_BELOW:
         learn_level(watch, state)

@@ -11,13 +11,17 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from gapwatch.levels import level_of
 from gapwatch.watching.series import SeenEpisode
 from gapwatch.watching.silence import RobotArrival
+from gapwatch.watching.sim_mix import SimCell
 
 # Rows of one transaction.
 ROWS_AT_MOST = 500
 # The newest episodes since a change that its levels are counted in.
 MOST_OF_LEVELS = 2000
+# More combinations of levels than this are not looked through.
+MOST_SIM_CELLS = 5000
 # Advisory locks: one watcher a project; one writer of the alerts of a deployment.
 WATCHER, DEPLOYMENT = 7301, 7302
 
@@ -41,8 +45,9 @@ ORDER BY accepted_at, id LIMIT :most
 EPISODES = """
 SELECT e.id, e.deployment_id, e.started_at, e.received_at, e.revision, e.outcome, e.policy_id, e.stage,
        r.name AS robot, e.session, e.reward, e.duration_s, e.violations, e.interventions, e.overrides,
-       sn.names AS signal_names, e.signals, mn.names AS metric_names, e.metrics
+       sn.names AS signal_names, e.signals, mn.names AS metric_names, e.metrics, c.levels
 FROM episodes e
+LEFT JOIN condition_sets c ON c.project_id = e.project_id AND c.id = e.condition_set_id
 LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
 LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_names_id
 LEFT JOIN name_sets mn ON mn.project_id = e.project_id AND mn.id = e.metric_names_id
@@ -173,6 +178,30 @@ def sim_counts(connection: Connection, project_id: int, deployment_id: int, poli
     return (0, 0) if row is None else (int(row.successes), int(row.n))
 
 
+def sim_cells(connection: Connection, project_id: int, deployment_id: int, policy_id: int) -> list[SimCell]:
+    """The sim episodes of `sim_counts` by the levels of their conditions; none where their cells are too many."""
+    rows = connection.execute(
+        text("""
+        SELECT x.levels, sum(c.successes) AS successes, sum(c.successes + c.failures) AS n
+        FROM rollup_cells c
+        JOIN cells x ON x.project_id = c.project_id AND x.id = c.cell_id
+        JOIN deployments d ON d.project_id = c.project_id AND d.id = :d AND d.task_id = c.task_id
+        WHERE c.project_id = :p AND c.domain = 'sim' AND c.tier = 'month' AND c.policy_id = :policy
+          AND c.source_id = (
+            SELECT k.source_id FROM rollup_counts k
+            LEFT JOIN baselines b ON b.project_id = k.project_id AND b.deployment_id = :d
+            WHERE k.project_id = :p AND k.domain = 'sim' AND k.tier = 'month' AND k.policy_id = :policy
+              AND k.task_id = c.task_id AND (b.simulator_id IS NULL OR k.source_id = b.simulator_id)
+            GROUP BY k.source_id ORDER BY sum(k.successes + k.failures) DESC, k.source_id LIMIT 1)
+        GROUP BY x.levels LIMIT :most
+        """),
+        {"p": project_id, "d": deployment_id, "policy": policy_id, "most": MOST_SIM_CELLS + 1},
+    ).all()
+    if len(rows) > MOST_SIM_CELLS:
+        return []
+    return [SimCell(row.levels, int(row.successes), int(row.n)) for row in rows if row.n]
+
+
 def progress(connection: Connection, project_id: int, deployment_id: int) -> WatchProgress:
     row = (
         connection.execute(
@@ -221,7 +250,10 @@ def seen_episode(row: object) -> SeenEpisode:
     counts = ("duration_s", "violations", "interventions", "overrides")
     fields = {name: row[name] for name in (*plain, *counts)}  # type: ignore[index]
     return SeenEpisode(
-        **fields, signals=named("signal_names", "signals"), metrics=named("metric_names", "metrics")
+        **fields,
+        signals=named("signal_names", "signals"),
+        metrics=named("metric_names", "metrics"),
+        levels={name: level_of(value) for name, value in (row["levels"] or {}).items()},  # type: ignore[index]
     )
 
 

@@ -67,6 +67,8 @@ class Surroundings:
     versions: Mapping[int, str]
     metrics: tuple[str, ...] = ()
     events: tuple[DatedEvent, ...] = ()
+    # How the watch found successes to come in runs: between what, and the design effect. None where it did not.
+    clusters: tuple[str, float] | None = None
 
 
 _SURROUNDINGS = """
@@ -83,7 +85,9 @@ SELECT p.options,
        (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title)) FROM
            (SELECT kind, at, title FROM events WHERE project_id = :p
               AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
-       ) AS events
+       ) AS events,
+       (SELECT x.state -> 'clusters' FROM detectors x WHERE x.project_id = :p AND x.deployment_id = {deployment}
+          AND x.series = 'success' AND x.state ? 'clusters' ORDER BY x.rule LIMIT 1) AS clusters
 FROM projects p WHERE p.id = :p
 """
 
@@ -117,6 +121,7 @@ def _surroundings(row: Any) -> Surroundings:
             DatedEvent(kind, datetime.fromisoformat(at), title)
             for kind, at, title in reversed(row["events"] or [])
         ),
+        tuple(row["clusters"]) if row["clusters"] else None,
     )
 
 

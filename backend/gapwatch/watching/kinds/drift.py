@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, model_validator
@@ -13,10 +14,12 @@ from gapwatch.statistics.change.drift_shape import ShapeWatch
 from gapwatch.watching.detectors import CusumDetector, Detector, LevelDetector, RankDetector
 from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise, rule_series
 from gapwatch.watching.rules import Rule, RuleParams, RunLength, SeriesName
-from gapwatch.watching.series import RATE_SERIES, SeenEpisode, names_in
+from gapwatch.watching.series import OF_ROBOT, RATE_SERIES, SeenEpisode, names_in
 
 # Stand for every signal, or every metric, of a deployment.
 ALL_OF_A_KIND = {"signals", "metrics"}
+# Further robots are watched with the others, not by themselves.
+MOST_ROBOTS = 50
 USUALLY_WORSE: dict[str, Literal["lower", "higher"]] = {
     "success": "lower",
     "reward": "lower",
@@ -50,14 +53,49 @@ def _series(
     rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
 ) -> list[RuleSeries]:
     params = cast(DriftParams, rule.params)
+    if params.series == "success" and params.method in (None, "level"):
+        return _success_series(rule, episodes, stored)
     if params.series not in ALL_OF_A_KIND:
         return [rule_series(params.series)]
     known = {series for name, series in stored if name == rule.name}
     return [rule_series(series) for series in sorted(known.union(names_in(params.series, episodes)))]
 
 
+def _success_series(
+    rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
+) -> list[RuleSeries]:
+    """Success of the deployment and, from the second robot on, of each robot of the batch."""
+    before = stored.get((rule.name, "success"))
+    robots = dict.fromkeys(before.state.get("robots", ()) if before is not None else ())
+    since = 0 if len(robots) > 1 else None
+    here: set[str] = set()
+    for index, episode in enumerate(episodes):
+        robot = episode.robot
+        if robot is None or robot in here:
+            continue
+        if robot not in robots and len(robots) >= MOST_ROBOTS:
+            continue
+        robots[robot] = None
+        here.add(robot)
+        if since is None and len(robots) > 1:
+            since = index
+    whole = replace(rule_series("success"), robots=tuple(robots))
+    if since is None:
+        return [whole]
+    return [whole, *(_robot_series(robot, since) for robot in sorted(here))]
+
+
+def _robot_series(robot: str, since: int) -> RuleSeries:
+    return replace(
+        rule_series("success"), name=f"success{OF_ROBOT}{robot}", robot=robot, whole="success", since=since
+    )
+
+
 def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, seed: int) -> Detector:
     params = cast(DriftParams, rule.params)
+    if series.robot is not None:
+        watch = LevelWatch("lower", params.arl, params.clear_arl, params.margin, learns=False)
+        return LevelDetector(watch, stored)
     method = params.method or ("level" if series.name in RATE_SERIES else "rank")
     learn = params.learn_episodes or 200
     if method == "cusum":
@@ -95,7 +133,12 @@ KIND = RuleKind(
     limits=_limits,
     watch=EpisodeWatch(_series, _detector, _is_joint),
     defaults=(
-        DefaultRule("success-drift", DriftParams(series="success"), "warning", "success left its own past"),
+        DefaultRule(
+            "success-drift",
+            DriftParams(series="success", arl=20_000),
+            "warning",
+            "success, of all robots or of one, left its own past",
+        ),
         DefaultRule("reward-drift", DriftParams(series="reward", worse="lower"), "warning", "reward fell"),
         # Signals move without anything being lost: they are recorded, shown, and named when something is.
         DefaultRule(

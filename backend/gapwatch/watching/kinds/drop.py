@@ -23,7 +23,7 @@ from gapwatch.watching.series import SeenEpisode
 
 
 class DropParams(RuleParams):
-    """Fires when real is established to be below sim and the drop is estimated above `above`."""
+    """Fires when real is established to be below sim and the lower limit of the drop is above `above`."""
 
     metric: Literal["success"] = "success"
     above: Annotated[float, Field(ge=0, lt=1)] = 0.05
@@ -61,7 +61,7 @@ KIND = RuleKind(
             "success-below-sim",
             DropParams(),
             "warning",
-            "real is established below sim, and the drop is above 5 points",
+            "real is established below sim, and the drop is above 5 points for certain",
         ),
     ),
 )

@@ -1,0 +1,101 @@
+"""The short version of `bench/oncall.py`: days that differ are not news, a fall is, and so is one robot's."""
+
+import json
+
+import numpy as np
+import pytest
+
+from bench import oncall
+from bench.oncall_worlds import (
+    FAULTS,
+    NULL_WORLDS,
+    ROUND_THE_CLOCK,
+    WORKING_WEEK,
+    episodes_of,
+    rotating,
+    with_fault,
+)
+from gapwatch.watching.detector_run import StoredDetector
+from gapwatch.watching.engine import watch_episodes
+from gapwatch.watching.phrases import AlertReason, series_phrase
+from gapwatch.watching.sim_mix import SimCell, sim_mix
+
+WORLDS = {world.name: world for world in NULL_WORLDS}
+
+
+@pytest.mark.parametrize(
+    ("world", "most"),
+    [
+        ("sessions not named, robots in turn", 3),
+        ("days, logit sd .35", 3),
+        ("sim 20 % hard, real 45 %", 3),
+    ],
+)
+def test_a_month_on_which_nothing_is_wrong_hardly_ever_pages(world, most):
+    """12 months each; before, these worlds had 18, 7 and 16 pages in as many."""
+    pages = [oncall.null_month(WORLDS[world], ROUND_THE_CLOCK, (1, i)).pages for i in range(12)]
+    assert sum(pages) <= most
+
+
+def test_a_fall_of_20_points_and_one_robot_are_found_in_time():
+    twenty, robot = (
+        next(i for i, fault in enumerate(FAULTS) if fault.name == name)
+        for name in ("step −20", "one robot of five −25")
+    )
+
+    def delays(fault):
+        months = [oncall.faulty_month(WORLDS["independent"], fault, WORKING_WEEK, (2, i)) for i in range(11)]
+        return [np.inf if one.delay is None else one.delay for one in months if not one.paged_before]
+
+    assert np.median(delays(twenty)) <= 110
+    found = delays(robot)
+    assert np.median(found) <= 450
+    assert np.mean(np.isfinite(found)) >= 0.9
+
+
+def test_one_robot_is_named_with_the_others_beside_it_however_episodes_are_batched():
+    rng = np.random.default_rng(3)
+    fault = next(fault for fault in FAULTS if fault.name == "one robot of five −25")
+    stream = with_fault(fault, WORLDS["independent"].make, rng, ROUND_THE_CLOCK)
+    given = episodes_of(stream, rng, 2200)
+
+    def watched(size):
+        stored, found = {}, []
+        for at in range(0, len(given), size):
+            fresh, states = watch_episodes(
+                oncall.PAGING, stored, given[at : at + size], count=at, sim_counts=lambda _: (1740, 2000)
+            )
+            stored |= {key: StoredDetector(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
+            found += [(one.rule.name, one.series, one.input, at + one.index, one.evidence) for one in fresh]
+        return found, stored
+
+    whole, states = watched(len(given))
+    rule, series, _, at, evidence = next(one for one in whole if "@robot:" in one[1] and one[2] == "breach")
+    assert series == "success@robot:robot-2"
+    assert at >= 1000
+    reason = AlertReason(rule, "drift", "warning", series, evidence, given[at].started_at)
+    assert series_phrase(reason).startswith("robot-2: success ")
+    assert ", others 8" in series_phrase(reason)
+    assert watched(130) == (whole, states)
+
+
+def test_a_robot_that_is_new_is_no_news():
+    rng = np.random.default_rng(4)
+    stream = rotating(rng, ROUND_THE_CLOCK)
+    found = oncall.watch(episodes_of(stream, rng, 1500), stream, rng)
+    assert [one.series for one in found if one.input == "breach"] == []
+
+
+def test_sim_is_compared_in_the_mix_of_reality():
+    cells = [
+        SimCell({"case": "hard", "site": "a"}, 300, 400),
+        SimCell({"case": "easy", "site": "a"}, 760, 800),
+        SimCell({"case": "easy", "site": "b"}, 760, 800),
+    ]
+    mix = sim_mix(cells)
+    assert mix.conditions[0] == "case"
+    assert mix.shift({"case": "hard"}) == pytest.approx(0.75 - 0.91)
+    assert mix.shift({"case": "easy", "site": "b"}) == pytest.approx(0.95 - 0.91)
+    # A level that sim never had is compared with all of sim.
+    assert mix.shift({"case": "unheard of"}) == 0
+    assert sim_mix([]).shift({"case": "hard"}) == 0
