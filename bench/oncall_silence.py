@@ -262,8 +262,8 @@ def measure(world: World, days: int, runs: int, deaths: int, seed: int) -> Outco
 
 
 def _bound(usual_minutes: Sequence[float], at: datetime) -> float:
-    """Half an hour or three times the usual gap at that time of the day, which is known to a tenth."""
-    return max(30.0, 3.3 * usual_minutes[at.hour // BLOCK_HOURS]) + 0.5
+    """Half an hour and three times the usual gap at that time of the day."""
+    return 30.0 + 3 * usual_minutes[at.hour // BLOCK_HOURS]
 
 
 def _usual_minutes(past: Past) -> list[float]:

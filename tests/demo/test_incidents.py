@@ -81,7 +81,8 @@ def test_a_story_is_one_open_incident_since_it_happened(slug, began):
     assert [incident.resolved_at is None for incident in found].count(True) == 1
     assert last.resolved_at is None
     assert began[0] <= days_before(last.changed_at) <= began[1]
-    assert last.changed_at <= last.opened_at < NOW - timedelta(days=1)
+    # Turin's signal moved, and opened it, before anything was lost.
+    assert max(last.changed_at, last.opened_at) < NOW - timedelta(days=1)
 
 
 def test_what_was_fixed_is_a_resolved_incident_of_its_time():

@@ -27,6 +27,8 @@ LEAST_VARIANCE = 1e-9
 # What is assumed before anything is known, as so many more runs or days: (how many, design effect).
 PRIOR_RUNS = (10.0, 1.0)
 PRIOR_DAYS, PRIOR_ICC, MOST_PRIOR_EFFECT = 2.5, 0.015, 2.5
+# Days differ by at most so many times what one differs from the next: a level that once changed is no unrest.
+STEPS_ALLOW = 1.25
 # How many standard errors are taken for chance.
 SOFT_RUNS, SOFT_DAYS = 1.5, 0.75
 # Beyond so many standard errors runs or days differ for certain.
@@ -47,6 +49,37 @@ def pearson_dispersion(sums: SessionSums) -> float:
 
 
 @dataclass
+class DaySums(SessionSums):
+    """Sums over days, and how far each is from the one before it: Σ (pᵢ − pⱼ)²/(p q (1/nᵢ + 1/nⱼ)), p of both."""
+
+    steps: int = 0
+    step_sum: float = 0.0
+    last_total: float = 0.0
+    last_n: int = 0
+
+    def add(self, total: float, n: int) -> None:
+        super().add(total, n)
+        if self.last_n:
+            p = (total + self.last_total) / (n + self.last_n)
+            spread = p * (1 - p) * (1 / n + 1 / self.last_n)
+            self.steps += 1
+            if spread > LEAST_VARIANCE:
+                self.step_sum += (total / n - self.last_total / self.last_n) ** 2 / spread
+        self.last_total, self.last_n = total, n
+
+    def dispersion(self) -> float:
+        """Pearson's χ² of the days, or what neighbours differ by if that is far less.
+
+        Von Neumann (1941): of days around one level both estimate the same; where the level moved once, as with a
+        release that helped, only one of all steps knows of it.
+        """
+        chi2 = pearson_dispersion(self)
+        if not self.steps:
+            return chi2
+        return min(chi2, STEPS_ALLOW * self.step_sum / self.steps * (self.sessions - 1))
+
+
+@dataclass
 class OpenRun:
     """The run, or the day, that is not over; and those over, as (total, n), that wait to be learned from."""
 
@@ -61,7 +94,7 @@ class Spread:
 
     runs: list[SessionSums] = field(default_factory=lambda: [SessionSums() for _ in RUNS])
     open_runs: list[OpenRun] = field(default_factory=lambda: [OpenRun() for _ in RUNS])
-    days: SessionSums = field(default_factory=SessionSums)
+    days: DaySums = field(default_factory=DaySums)
     open_day: OpenRun = field(default_factory=OpenRun)
     day: int | None = None
     effect: float = 1.0
@@ -73,7 +106,7 @@ class Spread:
         return cls(
             [SessionSums(**sums) for sums in stored["runs"]],
             [OpenRun(**run) for run in stored["open_runs"]],
-            SessionSums(**stored["days"]),
+            DaySums(**stored["days"]),
             OpenRun(**stored["open_day"]),
             stored["day"],
             stored["effect"],
@@ -174,14 +207,18 @@ class Spread:
         return max(certain, key=lambda one: one[1]) if certain else None
 
 
+def _chi2(sums: SessionSums) -> float:
+    return sums.dispersion() if isinstance(sums, DaySums) else pearson_dispersion(sums)
+
+
 def _dispersion(sums: SessionSums) -> float:
-    return pearson_dispersion(sums) / max(1, sums.sessions - 1)
+    return _chi2(sums) / max(1, sums.sessions - 1)
 
 
 def _is_certain(sums: SessionSums) -> bool:
     """Fisher's approximation: √(2χ²) is normal around √(2·freedom − 1)."""
     freedom = sums.sessions - 1
-    return freedom > 1 and sqrt(2 * pearson_dispersion(sums)) - sqrt(2 * freedom - 1) > CERTAIN
+    return freedom > 1 and sqrt(2 * _chi2(sums)) - sqrt(2 * freedom - 1) > CERTAIN
 
 
 def _effect(sums: SessionSums, prior_n: float, prior_effect: float, errors: float) -> float:
@@ -191,7 +228,7 @@ def _effect(sums: SessionSums, prior_n: float, prior_effect: float, errors: floa
     count; the dispersion itself where it is above 1 for certain.
     """
     freedom = max(0, sums.sessions - 1)
-    effect = (prior_n * prior_effect + pearson_dispersion(sums)) / (prior_n + freedom)
+    effect = (prior_n * prior_effect + _chi2(sums)) / (prior_n + freedom)
     if _is_certain(sums):
         return max(effect, _dispersion(sums))
     return effect - errors * sqrt(2 / (prior_n + freedom))
@@ -201,3 +238,5 @@ def _halve(sums: SessionSums) -> None:
     sums.sessions //= 2
     sums.n //= 2
     sums.total, sums.squares, sums.parts = sums.total / 2, sums.squares / 2, sums.parts / 2
+    if isinstance(sums, DaySums):
+        sums.steps, sums.step_sum = sums.steps // 2, sums.step_sum / 2
