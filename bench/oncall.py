@@ -8,7 +8,6 @@ that is open. A page is an incident: the first alarm while no rule is alarmed.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.oncall_silence import silence_table
 from bench.oncall_worlds import (
     FAULT_AT,
     FAULT_FOR,
@@ -218,6 +218,7 @@ def main() -> None:
     parser.add_argument("--months", type=int, default=400, help="deployment-months of each world")
     parser.add_argument("--faults", type=int, default=400, help="deployment-months of each fault")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--without-silence", action="store_true")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--only", default="", help="worlds and faults whose name has these words")
     parser.add_argument("--json", type=Path)
@@ -244,8 +245,15 @@ def main() -> None:
                 f"| {line['within_250']:.0%} | {_shares(line['first'])} |",
                 flush=True,
             )
-    if importlib.util.find_spec("bench.oncall_silence") and not options.only:
-        print("\n" + importlib.import_module("bench.oncall_silence").silence_table())
+    if not options.only and not options.without_silence:
+        results["silence"] = silence_table()
+        print("\n| silence | pages a deployment-month | median (95 %) delay of a death, minutes | told in time |")
+        print("|---|--:|--:|--:|")
+        for row in results["silence"]:
+            print(
+                f"| {row['world']} | {row['pages_a_month']} | {row['delay_minutes']} ({row['delay_minutes_95']}) "
+                f"| {row['told_in_time']:.0%} |"
+            )
     print(f"\n{time.perf_counter() - started:.0f} s")
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
