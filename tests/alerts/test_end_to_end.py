@@ -80,12 +80,15 @@ def test_one_notification_arrives_acknowledging_reaches_the_channel_and_recovery
         for record in bad:
             client.post("/episodes", json=record).raise_for_status()
     last_sent = time.time()
-    [notification] = wait_until(lambda: receiver.webhooks("trigger"), 10, what="the notification")
+    notification = wait_until(lambda: receiver.webhooks("trigger"), 10, what="the notification")[0]
     assert receiver.got[0].at - last_sent < 10
     assert notification["headline"].startswith("berlin-line-3: success ")
     assert len(notification["headline"]) <= 100
     wait_until(lambda: is_idle(watched), 20, what="the bad episodes watched")
-    assert len(receiver.got) == 1
+    # A fall so deep misses the stage's gate as well, which is a kind of its own. No kind is told twice.
+    [notification, *more] = receiver.webhooks("trigger")
+    kinds = [tell["kind"] for body in (notification, *more) for tell in body["tells"]]
+    assert sorted(kinds) in (["performance"], ["gate", "performance"])
     rules = {reason["rule"] for reason in notification["reasons"]}
     assert rules <= {"success-drift", "success-below-sim", "stage-gate"}
 
@@ -107,7 +110,8 @@ def test_one_notification_arrives_acknowledging_reaches_the_channel_and_recovery
     [over] = wait_until(lambda: receiver.webhooks("resolve"), 15, what="the resolve")
     assert over["dedup_key"] == notification["dedup_key"]
     assert over["headline"].startswith("Resolved: berlin-line-3")
-    assert [body["action"] for body in receiver.webhooks()] == ["trigger", "acknowledge", "resolve"]
+    triggers = ["trigger"] * (1 + len(more))
+    assert [body["action"] for body in receiver.webhooks()] == [*triggers, "acknowledge", "resolve"]
     with watched.client("read") as client:
         found = client.get("/alerts").json()["alerts"]
         assert {alert["state"] for alert in found} == {"resolved"}

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from alerts.rhythms import fall_silent
 
 from gapwatch.incidents import alert_actions
 from gapwatch.store.alerting import alert_settings
@@ -35,11 +36,6 @@ def live(stage, rate, n, *, robots=(1,), seed=1, **columns):
             **columns,
         )
     stage.watch()
-
-
-def fall_silent(stage, robot="ur5e-1"):
-    stage.run("UPDATE presence SET heard_at = heard_at - interval '9 hours' WHERE robot = :robot", robot=robot)
-    stage.listen_for_silence()
 
 
 def told(stage):
@@ -214,7 +210,7 @@ def test_a_kind_that_is_worth_knowing_joins_quietly_and_does_not_reopen(fleet):
     fleet.add_channel("/curious", min_severity="info")
     fall_silent(fleet)
     acknowledge(fleet)
-    fleet.put_rule("success-drift", "drift", severity="info")
+    fleet.put_rule("success-drift", "drift", severity="info", arl=20_000)
     live(fleet, 0.3, 200, robots=(2, 3), seed=2)
     assert fleet.alerts()["success-drift success"] == "firing"
     assert told(fleet) == [["silence"]]
