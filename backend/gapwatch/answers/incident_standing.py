@@ -46,12 +46,17 @@ def incident_standings(
 
 
 def incident_standing(counts: BeforeAndNow | None, alerts: Sequence[Mapping[str, Any]]) -> IncidentStanding:
+    """Now against its own past; against sim where an alert is about that and the past shows no loss.
+
+    A deployment that was never as good as sim has lost nothing since, and its incident is about sim.
+    """
     if counts is None:
         return IncidentStanding(None, None, None, None, None, None)
     now = _share(counts.successes, counts.n)
     k, n = counts.before_successes, counts.before_n
     before_is: Literal["before", "sim"] = "before"
-    if n < FEWEST_BEFORE and (sim := _sim_of(alerts)) is not None:
+    has_lost = n >= FEWEST_BEFORE and counts.n and newcombe(k, n, counts.successes, counts.n)[1][0] > 0
+    if not has_lost and (sim := _sim_of(alerts)) is not None:
         (k, n), before_is = sim, "sim"
     before = _share(k, n)
     if now is None or before is None:
