@@ -49,17 +49,18 @@ class SpoolAges:
         # Many robots may share a key; the first robot of a batch stands for whoever sent it.
         sender = (key_id, robot_of(episodes[0].context))
         is_behind = age_s > SMALLEST_AGE_S
-        if is_behind:
-            if sender in self._lately_noted:
-                return
-            self._lately_noted[sender] = self._behind[sender] = None
-        elif sender in self._behind:
-            self._behind.pop(sender, None)
-            self._lately_noted.pop(sender, None)
-        else:
+        if sender in self._lately_noted if is_behind else sender not in self._behind:
             return
+        if is_behind:
+            self._behind[sender] = None
         try:
-            await self._acceptor.note_spool_age(episodes, age_s if is_behind else None)
+            if not await self._acceptor.note_spool_age(episodes, age_s if is_behind else None):
+                return
+            if is_behind:
+                self._lately_noted[sender] = None
+            else:
+                self._behind.pop(sender, None)
+                self._lately_noted.pop(sender, None)
         except Exception as error:
             # The episodes are stored, which is what the sender asked for.
             log.warning("the age of a spool was not noted", error=type(error).__name__)

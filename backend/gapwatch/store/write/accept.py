@@ -114,13 +114,17 @@ class Acceptor:
 
         return await self._run(delete_once)
 
-    async def note_spool_age(self, episodes: Sequence[NewEpisode], age_s: float | None) -> None:
-        """Note how old the oldest record is that the senders of episodes still have; None if they have none."""
+    async def note_spool_age(self, episodes: Sequence[NewEpisode], age_s: float | None) -> bool:
+        """Note how old the oldest record is that the senders of episodes still have; None if they have none.
+
+        False if a row was busy: the next batch has to say it again.
+        """
         contexts = {episode.context for episode in episodes}
         senders = senders_of(contexts, self._registry.find_deployment)
-        if senders:
-            project_id = _project_id(episodes[0])
-            await self._run(lambda connection: write_spool_age(connection, project_id, senders, age_s))
+        if not senders:
+            return True
+        project_id = _project_id(episodes[0])
+        return await self._run(lambda connection: write_spool_age(connection, project_id, senders, age_s))
 
     async def _run(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         """Run one transaction on a connection of the pool, again when another one got in its way."""

@@ -13,12 +13,16 @@ from gapwatch.watching.silence import NO_ROBOT
 MOST_SENDERS = 200
 
 _ROBOT = [column for column, _ in REFERENCE_COLUMNS].index("robot_id")
-# A row that the watch is writing is passed over: ingest waits for nobody, and the next batch says it again.
+# A row that the watch is writing is passed over: ingest waits for nobody.
 _WRITE = """
-UPDATE presence SET spool_oldest_at = now() - make_interval(secs => %(age_s)s), spool_told_at = now()
-WHERE project_id = %(project_id)s AND robot IN (
+WITH known AS (SELECT robot FROM presence WHERE project_id = %(project_id)s AND robot = ANY(%(senders)s)),
+free AS (
     SELECT robot FROM presence WHERE project_id = %(project_id)s AND robot = ANY(%(senders)s)
-    ORDER BY robot FOR UPDATE SKIP LOCKED)
+    ORDER BY robot FOR UPDATE SKIP LOCKED),
+written AS (
+    UPDATE presence SET spool_oldest_at = now() - make_interval(secs => %(age_s)s), spool_told_at = now()
+    WHERE project_id = %(project_id)s AND robot IN (SELECT robot FROM free) RETURNING robot)
+SELECT (SELECT count(*) FROM written) = (SELECT count(*) FROM known)
 """
 
 
@@ -41,5 +45,8 @@ def senders_of(
 
 async def write_spool_age(
     connection: AsyncConnection, project_id: int, senders: list[str], age_s: float | None
-) -> None:
-    await connection.execute(_WRITE, {"project_id": project_id, "senders": senders, "age_s": age_s})
+) -> bool:
+    """Whether every sender that the watch knows has it now; if not, it has to be said again."""
+    cursor = await connection.execute(_WRITE, {"project_id": project_id, "senders": senders, "age_s": age_s})
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
