@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gapwatch.incidents import alert_actions
+from gapwatch.store.alerting import alert_list
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 ALERTS = """
@@ -166,6 +167,20 @@ def test_one_line_a_project_tells_what_is_wrong_now(stage):
     )
     assert [row[:2] for row in told] == [(True, "warning")] * 2
     assert all("performance" in row[2] for row in told)
+    # Each of them was told so, and says it; one that was over before was not.
+    for (incident,) in stage.rows("SELECT id FROM incidents WHERE state = 'firing'"):
+        [delivery] = deliveries_of(stage, incident)
+        assert (delivery["reason"], delivery["state"], delivery["incident"]) == ("import", "sent", None)
+        assert delivery["headline"] == line["headline"]
+    stage.run("UPDATE incidents SET state = 'resolved', resolved_at = now() - interval '1 day'")
+    assert [deliveries_of(stage, number) for (number,) in stage.rows("SELECT id FROM incidents")] == [[], []]
+
+
+def deliveries_of(stage, incident):
+    with stage.database.transaction() as connection:
+        return alert_list.deliveries_page(
+            connection, 1, incident=incident, channel=None, state=None, before_id=None, limit=10
+        )
 
 
 def test_simulation_that_comes_after_its_reality_is_what_it_is_compared_with(stage):

@@ -47,6 +47,33 @@ def test_an_incident_tells_now_and_what_can_be_done(engineer, project):  # noqa:
     assert twin["standing"]["now"] == api["now"] and twin["found"]["robots"] == api["robots"]
 
 
+def test_an_incident_that_an_import_told_of_in_its_line_says_so(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    with project.client("admin") as client:
+        body = {
+            "name": "ops",
+            "kind": "webhook",
+            "config": {"url": "https://hooks.example.com/x"},
+            "enabled": False,
+        }
+        channel = client.post("/channels", json=body).json()["id"]
+    run(project, "UPDATE incidents SET backfill_id = 7 WHERE project_id = :p")
+    run(
+        project,
+        "INSERT INTO deliveries (project_id, channel_id, action, dedup_key, content, state, reason)"
+        " VALUES (:p, :c, 'trigger', :key, CAST(:content AS jsonb), 'sent', 'import')",
+        c=channel,
+        key=f"gapwatch/{project.slug}/import-7",
+        content=json.dumps({"headline": "Import of 220 episodes", "import": {"changed": ["berlin-line-3"]}}),
+    )
+    words = words_of(engineer.get(f"/incidents/{number}"))
+    assert "Nobody was told" not in words
+    assert "ops trigger, in the project's one line about an import : Import of 220 episodes" in words
+    with project.client("read") as client:
+        for address in (f"/incidents/{number}", f"/deliveries?incident={number}"):
+            assert [one["reason"] for one in client.get(address).json()["deliveries"]] == ["import"]
+
+
 def test_it_is_assigned_acknowledged_silenced_commented_on_and_resolved(engineer, project):  # noqa: F811
     address = f"/incidents/{the_incident(project)}"
     who = f"engineer-{project.slug}@example.com"

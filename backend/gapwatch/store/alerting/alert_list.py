@@ -6,6 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
+from gapwatch.store.alerting.outbox import LINE_KEY
+
 _ALERTS = """
 SELECT a.id, a.rule, a.kind, d.slug AS deployment, s.name AS site, d.stage, a.series, a.state, a.severity,
        a.evidence, a.opened_at, a.state_since, a.resolved_at, a.acknowledged_at, a.acknowledged_by, a.dry_run,
@@ -14,6 +16,17 @@ FROM alerts a JOIN deployments d ON d.project_id = a.project_id AND d.id = a.dep
 LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
 WHERE a.project_id = :p
 """
+
+# Whether the delivery `d` is the line of the import that the incident came with, and names its deployment.
+_IN_A_LINE = f"""
+(d.incident_id IS NULL AND d.reason = 'import' AND EXISTS (
+    SELECT 1 FROM incidents i JOIN projects p ON p.id = i.project_id
+    JOIN deployments s ON s.project_id = i.project_id AND s.id = i.deployment_id
+    WHERE i.project_id = d.project_id AND i.id = :incident AND d.dedup_key = {LINE_KEY.format("i.backfill_id")}
+      AND (i.resolved_at IS NULL OR i.resolved_at >= d.created_at)
+      AND (d.content #> '{{import,changed}}' ? s.slug
+           OR d.content #> '{{import,from_the_first_day}}' ? s.slug)))
+"""  # noqa: S608
 
 
 def alerts_page(
@@ -104,9 +117,12 @@ def deliveries_page(
     before_id: int | None,
     limit: int,
 ) -> list[dict[str, Any]]:
-    """Return deliveries, newest first, each with all its attempts."""
+    """Return deliveries, newest first, each with all its attempts.
+
+    Of an incident, also the one line about an import that named its deployment while it was open.
+    """
     rows = connection.execute(
-        text("""
+        text(f"""
         SELECT d.id, d.incident_id AS incident, d.channel_id AS channel, c.name AS channel_name,
                c.kind AS channel_kind, d.action, d.reason, d.state, d.dedup_key,
                d.content ->> 'headline' AS headline, d.created_at, d.due_at, d.sent_at, d.attempts,
@@ -116,12 +132,13 @@ def deliveries_page(
                          FROM delivery_attempts t WHERE t.project_id = d.project_id AND t.delivery_id = d.id),
                         '[]') AS log
         FROM deliveries d JOIN channels c ON c.project_id = d.project_id AND c.id = d.channel_id
-        WHERE d.project_id = :p AND (CAST(:incident AS int) IS NULL OR d.incident_id = :incident)
+        WHERE d.project_id = :p
+          AND (CAST(:incident AS int) IS NULL OR d.incident_id = :incident OR {_IN_A_LINE})
           AND (CAST(:channel AS int) IS NULL OR d.channel_id = :channel)
           AND (CAST(:state AS text) IS NULL OR d.state = :state)
           AND (CAST(:before AS int) IS NULL OR d.id < :before)
         ORDER BY d.id DESC LIMIT :limit
-        """),
+        """),  # noqa: S608
         {
             "p": project_id,
             "incident": incident,

@@ -32,6 +32,9 @@ REACHABLE = """
     WHERE a.project_id = c.project_id AND a.confirmed_at IS NOT NULL AND c.config -> 'to' ? a.address))
 """
 
+# The key of the line about an import, of the project `p`.
+LINE_KEY = "'gapwatch/' || p.slug || '/import-' || {}"
+
 
 @dataclass(frozen=True)
 class ClaimedDelivery:
@@ -105,8 +108,8 @@ def enqueue_confirmation(connection: Connection, project_id: int, channel_id: in
 
 
 def line_key(connection: Connection, project_id: int, backfill_id: int) -> str:
-    slug = connection.execute(text("SELECT slug FROM projects WHERE id = :p"), {"p": project_id}).scalar_one()
-    return f"gapwatch/{slug}/import-{backfill_id}"
+    statement = text(f"SELECT {LINE_KEY.format('CAST(:id AS text)')} FROM projects p WHERE p.id = :p")  # noqa: S608
+    return str(connection.execute(statement, {"p": project_id, "id": backfill_id}).scalar_one())
 
 
 def end_line(connection: Connection, project_id: int, key: str) -> None:
