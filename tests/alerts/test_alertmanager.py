@@ -1,5 +1,6 @@
 """The real Alertmanager from Debian: what it tells its receiver, what it has after a restart, and what it forgets."""
 
+import json
 import os
 import shutil
 import socket
@@ -233,6 +234,41 @@ def test_what_ended_is_ended_there_even_if_a_round_overtook_the_resolve(open_the
     assert open_there.receiver.alertmanager_firing() == []
     open_there.back_date("incidents", "resolved_at", timedelta(minutes=16))
     assert resend(open_there, is_due=False) == 0
+
+
+def silence(stage, kind, **match):
+    stage.run(
+        "INSERT INTO silences (project_id, kind, match, owner, reason, starts_at, ends_at)"
+        " VALUES (1, :kind, CAST(:match AS jsonb), 'anna', 'known', now() - interval '1 minute', now() + interval '1 hour')",
+        kind=kind,
+        match=json.dumps(match),
+    )
+
+
+@pytest.mark.parametrize("kind", ["silence", "maintenance"])
+def test_what_is_silenced_is_not_sent_again_and_is_when_the_silence_is_over(open_there, kind):
+    silence(open_there, kind, deployment="berlin-line-3")
+    told = len(open_there.receiver.got)
+    resend(open_there)
+    assert len(open_there.receiver.got) == told
+    # Nothing failed: it ends there by itself.
+    assert open_there.rows("SELECT resend_failures FROM channels") == [(0,)]
+    open_there.run("UPDATE silences SET ends_at = now()")
+    resend(open_there)
+    [again] = [got.json for got in open_there.receiver.got][told:]
+    assert [alert["labels"]["reason"] for alert in again] == ["performance"]
+
+
+def test_a_silence_of_another_rule_or_deployment_stops_no_round_and_no_end(open_there):
+    for match in ({"deployment": "oslo-1"}, {"rule": "robot-silent"}):
+        silence(open_there, "silence", **match)
+    told = len(open_there.receiver.got)
+    resend(open_there)
+    assert len(open_there.receiver.got) == told + 1
+    silence(open_there, "maintenance", deployment="berlin-line-3")
+    open_there.recover()
+    open_there.send()
+    assert open_there.receiver.alertmanager_firing() == []
 
 
 def test_a_channel_that_is_switched_off_is_told_nothing_more(open_there):

@@ -1,24 +1,29 @@
 """Sends what is open again to channels that forget it otherwise: all of a channel at once, every few minutes.
 
-Not through the outbox: nothing is lost when a round is, and a row for every round would bury the log.
+Not through the outbox: nothing is lost when a round is, and a row for every round would bury the log. What people
+silenced, or is in maintenance, is left out of the rounds and ends there by itself; afterwards it is sent again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from gapwatch.access.sealing import Sealer
+from gapwatch.alerts.deployment_labels import labels_of
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import CHANNEL_KINDS, read_config
 from gapwatch.channels.kinds.alertmanager import ENDED_FOR, RESEND_EVERY
 from gapwatch.channels.message import Attempt, Message
 from gapwatch.errors import ServiceUnavailable
-from gapwatch.store.alerting import resending
+from gapwatch.store.alerting import alert_transitions, resending
 from gapwatch.store.alerting.resending import ResendChannel, ResendRhythm, StandingIncident
+from gapwatch.store.alerting.silence_windows import HoldingSilence, holding_silences
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.watching.reason_kinds import reason_kind
 
 log = structlog.get_logger()
 
@@ -50,9 +55,12 @@ def _claim(connection: Connection) -> ResendChannel | None:
 
 def _resend(database: Database, channel: ResendChannel, sealer: Sealer, egress: Egress) -> None:
     def standing(connection: Connection) -> list[StandingIncident]:
-        return resending.standing_incidents(connection, channel, RHYTHM.ended_for)
+        found = resending.standing_incidents(connection, channel, RHYTHM.ended_for)
+        return _without_silenced(connection, channel.project_id, found)
 
     incidents = database.run(standing)
+    if not incidents:
+        return
     attempt = _try(channel, incidents, sealer, egress)
     if attempt.outcome != "sent" and not channel.failures:
         log.warning("what is open was not taken again", channel_id=channel.id, status=attempt.status)
@@ -63,6 +71,38 @@ def _resend(database: Database, channel: ResendChannel, sealer: Sealer, egress: 
         resending.record_round(connection, channel, attempt)
 
     database.run(record)
+
+
+def _without_silenced(
+    connection: Connection, project_id: int, incidents: list[StandingIncident]
+) -> list[StandingIncident]:
+    """Leave out the kinds of reasons of which every open alert is silenced. What is over is told all the same."""
+    holding = holding_silences(connection, project_id)
+    if not holding:
+        return incidents
+    kept = []
+    for incident in incidents:
+        if incident.resolved_at is None:
+            silenced = _silenced_kinds(connection, project_id, incident.deployment_id, holding)
+            told = [one for one in incident.told if one.over_at is not None or one.kind not in silenced]
+            incident = replace(incident, told=told)  # noqa: PLW2901
+        if incident.told:
+            kept.append(incident)
+    return kept
+
+
+def _silenced_kinds(
+    connection: Connection, project_id: int, deployment_id: int, holding: Sequence[HoldingSilence]
+) -> set[str]:
+    """Kinds of reasons, and "" for what was told without one, of which nothing is to be heard now."""
+    labels = labels_of(connection, project_id, deployment_id)
+    heard: dict[str, bool] = {}
+    for alert in alert_transitions.open_alerts(connection, project_id, deployment_id):
+        words = {**labels.words, "rule": alert.rule, "severity": alert.severity}
+        is_audible = not any(silence.match.fits(words) for silence in holding)
+        for kind in (reason_kind(alert.kind, alert.series), ""):
+            heard[kind] = heard.get(kind, False) or is_audible
+    return {kind for kind, is_heard in heard.items() if not is_heard}
 
 
 def _try(channel: ResendChannel, incidents: list[StandingIncident], sealer: Sealer, egress: Egress) -> Attempt:

@@ -36,6 +36,7 @@ class ResendChannel:
 class StandingIncident:
     """An incident that a channel was told of, and that is open or was resolved a moment ago."""
 
+    deployment_id: int
     dedup_key: str
     created_at: datetime
     resolved_at: datetime | None
@@ -95,7 +96,7 @@ def standing_incidents(
     """What a channel took a trigger of and that is open, or has just ended."""
     rows = connection.execute(
         text(f"""
-        SELECT told.*, i.resolved_at FROM ({TRIGGERS} AND d.state = 'sent') told
+        SELECT told.*, i.resolved_at, i.deployment_id FROM ({TRIGGERS} AND d.state = 'sent') told
         JOIN incidents i ON i.project_id = :p AND i.id = told.incident_id AND {_STANDS}
         ORDER BY told.id DESC LIMIT :most
         """),  # noqa: S608
@@ -106,6 +107,7 @@ def standing_incidents(
         by_incident.setdefault(row["incident_id"], []).append(dict(row))
     return [
         StandingIncident(
+            newest["deployment_id"],
             newest["dedup_key"],
             newest["created_at"],
             newest["resolved_at"],
