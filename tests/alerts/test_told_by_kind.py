@@ -114,6 +114,36 @@ def test_the_same_drop_in_other_words_is_told_once(fleet):
     assert fleet.rows("SELECT told_reasons FROM incidents") == [(["performance"],)]
 
 
+def fall_below_the_gate(fleet):
+    """Success falls; people are told of it before the gate is established to be missed."""
+    for seed in range(2, 20):
+        live(fleet, 0.35, 21, robots=(1, 2, 3), seed=seed)
+        fleet.send()
+        if fleet.alerts().get("stage-gate success@full") == "firing":
+            return
+
+
+def test_a_fall_that_breaks_the_gate_too_is_one_message_and_a_gate_that_is_left_is_no_news(fleet):
+    fleet.put_rule("stage-gate", "stage_gate")
+    fall_below_the_gate(fleet)
+    opened = dict(fleet.rows("SELECT rule, min(opened_at) FROM alerts GROUP BY rule"))
+    assert opened["success-drift"] < opened["stage-gate"]
+    assert told(fleet) == [["performance"]]
+    # The drift ends, here because its rules do; that the gate is broken people know.
+    fleet.put_rule("success-drift", "drift", enabled=False)
+    fleet.put_rule("success-below-sim", "drop", enabled=False)
+    live(fleet, 0.35, 10, robots=(1, 2, 3), seed=5)
+    assert fleet.rows("SELECT rule FROM alerts WHERE state = 'firing'") == [("stage-gate",)]
+    assert told(fleet) == [["performance"]]
+
+
+def test_a_gate_that_goes_to_somebody_else_is_told(fleet):
+    channel = fleet.add_channel("/stage", min_severity="critical")
+    fleet.put_rule("stage-gate", "stage_gate", channels=(channel,))
+    fall_below_the_gate(fleet)
+    assert [got.path for got in fleet.receiver.got].count("/stage") == 1
+
+
 def test_a_silence_that_was_just_told_does_not_hold_back_a_violation(fleet):
     fleet.put_rule("safety-violation", "safety", severe=1, rate=False)
     fall_silent(fleet)

@@ -176,7 +176,8 @@ def test_episodes_in_sessions_are_judged_by_session_and_a_restart_loses_none(sta
         assert START + timedelta(minutes=230) < datetime.fromisoformat(one["change_point"]["at"])
     stage.send()
     told = [{tell["kind"] for tell in body["tells"]} for body in stage.receiver.webhooks("trigger")]
-    assert told == [{"performance"}, {"gate"}]
+    # That the gate is missed too is the same fall.
+    assert told == [{"performance"}]
 
 
 def test_deployments_are_watched_apart(stage):

@@ -8,6 +8,7 @@ from gapwatch.watching.notify_policy import (
     BACK,
     KNOWN_BEFORE,
     NOTIFY_TABLE,
+    SAME_FALL,
     SEVERITIES,
     OpenReason,
     Telling,
@@ -26,10 +27,12 @@ LONG_AGO, LATELY = NOW - timedelta(hours=3), NOW - timedelta(minutes=4)
 STATES = {
     ("unknown", "untold"): "nobody was told of the incident",
     ("firing", "untold"): "told of other kinds",
+    ("firing", "same"): "told of the same fall as the other kind",
     ("firing", "told"): "told of this kind",
     ("firing", "worse"): "told, and more severe now",
     ("firing", "over"): "told, over, and back",
     ("acknowledged", "untold"): "acknowledged, other kinds",
+    ("acknowledged", "same"): "acknowledged, the same fall",
     ("acknowledged", "told"): "acknowledged, this kind",
     ("acknowledged", "worse"): "acknowledged, and more severe now",
     ("acknowledged", "over"): "acknowledged, over, and back",
@@ -40,11 +43,12 @@ def telling(kind, severity="warning", *, at=LONG_AGO, standing=None, over=False,
     return Telling(kind, severity, standing or severity, at, over, here)
 
 
-def decide(kind, severity, tellings, *, acknowledged=False, flap=FLAP):
-    [decision] = notification_for(
-        {kind: OpenReason(severity, flap)}, tellings, is_acknowledged=acknowledged, now=NOW
-    ).values()
-    return decision
+def decide(kind, severity, tellings, *, acknowledged=False, flap=FLAP, fell_at=None):
+    """`fell_at`: when success fell, as this kind and the one that it may be the same fall as see it."""
+    reasons = {kind: OpenReason(severity, flap, fell_at)}
+    if fell_at is not None:
+        reasons[SAME_FALL.get(kind, other(kind))] = OpenReason("critical", flap, fell_at)
+    return notification_for(reasons, tellings, is_acknowledged=acknowledged, now=NOW)[kind]
 
 
 def other(kind):
@@ -57,15 +61,16 @@ def test_the_table_of_the_documents_is_the_table_of_the_code():
         f"|---|{'---|' * len(REASON_KINDS)}",
     ]
     for situation, words in STATES.items():
-        messages = [NOTIFY_TABLE[kind, *situation] for kind in REASON_KINDS]
-        cells = ["–" if message is None else f"`{message}`" for message in messages]
+        messages = [NOTIFY_TABLE.get((kind, *situation), "") for kind in REASON_KINDS]
+        cells = ["–" if message is None else message and f"`{message}`" for message in messages]
         rows.append(f"| {words} | {' | '.join(cells)} |")
     table = "\n".join(rows)
     assert f"\n{table}\n\n" in (ROOT / "docs" / "alerts.md").read_text(), f"docs/alerts.md needs:\n{table}"
 
 
 def test_the_table_has_every_kind_in_every_state_and_nothing_else():
-    assert set(NOTIFY_TABLE) == {(kind, *situation) for kind in REASON_KINDS for situation in STATES}
+    cells = {(kind, *situation) for kind in REASON_KINDS for situation in STATES}
+    assert set(NOTIFY_TABLE) == {cell for cell in cells if cell[2] != "same" or cell[0] in ("performance", "gate")}
     assert set(KNOWN_BEFORE) == set(BACK) == set(REASON_KINDS)
     for message in NOTIFY_TABLE.values():
         assert message is None or message.format(what="", known="", severity="") is not None
@@ -88,13 +93,16 @@ def test_every_cell_sends_its_message_and_waits_only_for_its_own_kind(kind, stat
     # Another kind was told of a moment ago, as severe as can be: it must not matter.
     tellings = [] if state == "unknown" else [telling(other(kind), "critical", at=NOW)]
     tellings.append(telling(other(kind), "critical", at=NOW, over=True, here=False))
-    if knowledge == "untold":
+    fell_at = None
+    if knowledge == "same":
+        tellings, fell_at = [telling(SAME_FALL[kind], severity, at=at)], at - timedelta(minutes=1)
+    elif knowledge == "untold":
         tellings.append(telling(kind, severity, at=at, over=True, here=False))
     elif knowledge == "worse":
         tellings.append(telling(kind, less_severe, at=at))
     else:
         tellings.append(telling(kind, severity, at=at, over=knowledge == "over"))
-    decision = decide(kind, severity, tellings, acknowledged=state == "acknowledged")
+    decision = decide(kind, severity, tellings, acknowledged=state == "acknowledged", fell_at=fell_at)
     assert decision.knowledge == knowledge
     if severity == "info" and state != "unknown":
         assert decision.headline is None
@@ -118,6 +126,31 @@ def test_no_kind_swallows_another_at_the_same_severity(known, joins):
 def test_the_same_drop_in_other_words_is_not_told_twice():
     assert decide("performance", "warning", [telling("performance")]).headline is None
     assert decide("performance", "info", [telling("performance")]).headline is None
+
+
+@pytest.mark.parametrize(("known", "joins"), [("performance", "gate"), ("gate", "performance")])
+def test_a_fall_that_breaks_the_gate_too_is_one_message_unless_it_is_another_fall_or_more_severe(known, joins):
+    fell = LONG_AGO - timedelta(minutes=5)
+    assert decide(joins, "warning", [telling(known)], fell_at=fell).headline is None
+    assert decide(joins, "warning", [telling(known)], acknowledged=True, fell_at=fell).headline is None
+    told = [
+        decide(joins, "critical", [telling(known)], fell_at=fell),
+        # It fell again after people were told, or what they were told of is over, or of another incident.
+        decide(joins, "warning", [telling(known)], fell_at=LATELY),
+        decide(joins, "warning", [telling(known, over=True)], fell_at=fell),
+        decide(joins, "warning", [telling(known, standing="info")], fell_at=fell),
+        # A gate of interventions is no fall of success.
+        decide(joins, "warning", [telling(known)]),
+    ]
+    assert [decision.headline for decision in told] == ["{what}; {known}"] * 5
+    assert decide(joins, "warning", [telling(known, here=False, over=True)], fell_at=fell).headline == "{what}"
+
+
+@pytest.mark.parametrize("joins", ["safety", "silence", "signals"])
+def test_what_is_no_fall_of_success_is_told_beside_one(joins):
+    tellings = [telling("performance", "critical"), telling("gate", "critical")]
+    decision = decide(joins, "warning", tellings, fell_at=LONG_AGO - timedelta(minutes=5))
+    assert decision.headline == "{what}; {known}"
 
 
 def test_what_gets_more_severe_is_told_even_when_another_kind_was_that_severe():

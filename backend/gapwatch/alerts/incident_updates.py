@@ -19,7 +19,7 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.alerting.incidents import OpenIncident
 from gapwatch.store.core.database import Connection
-from gapwatch.watching.alert_changes import OpenAlert
+from gapwatch.watching.alert_changes import OpenAlert, changed_at
 from gapwatch.watching.notification import build
 from gapwatch.watching.notify_policy import (
     OpenReason,
@@ -54,14 +54,19 @@ def settle(connection: Connection, labels: DeploymentLabels, rules: Sequence[Rul
     by_name = {rule.name: rule for rule in rules}
     audible = [alert for alert in alerts if not _is_silenced(connection, labels, alert)]
     now = watch_queue.now(connection)
+    planned = _plan(connection, labels, _by_kind(audible), by_name, now)
+    informed = outbox.informed_channels(connection, project_id, incident.id)
+    reasons = {
+        kind: _open_reason(of_kind, by_name, {delivery.channel_id for delivery in planned[kind]} <= set(informed))
+        for kind, of_kind in _by_kind(audible).items()
+    }
     decisions = notification_for(
-        {kind: _open_reason(of_kind, by_name) for kind, of_kind in _by_kind(audible).items()},
-        tellings,
-        is_acknowledged=incident.acknowledged_by is not None,
-        now=now,
+        reasons, tellings, is_acknowledged=incident.acknowledged_by is not None, now=now
     )
+    same = {kind: reasons[kind].severity for kind in decisions if decisions[kind].knowledge == "same"}
+    # People know it by now: when the one recovers, the other is no news.
+    notified_reasons.cover(connection, project_id, deployment_id, incident.id, same, incident.opened_at)
     wanted = {kind: decision for kind, decision in decisions.items() if decision.headline is not None}
-    planned = _plan(connection, labels, {k: v for k, v in _by_kind(audible).items() if k in wanted}, by_name, now)
     told = _told_now(wanted, planned, now)
     if told:
         headlines = {kind: str(wanted[kind].headline) for kind in told}
@@ -207,9 +212,20 @@ def _by_kind(alerts: Sequence[OpenAlert]) -> dict[ReasonKind, list[OpenAlert]]:
     return found
 
 
-def _open_reason(alerts: Sequence[OpenAlert], by_name: dict[str, Rule]) -> OpenReason:
+def _open_reason(
+    alerts: Sequence[OpenAlert], by_name: dict[str, Rule], all_channels_informed: bool
+) -> OpenReason:
     known = [by_name[alert.rule].params.flap_minutes for alert in alerts if alert.rule in by_name]
-    return OpenReason(worst([alert.severity for alert in alerts]), max(known, default=FLAP_MINUTES))
+    severity = worst([alert.severity for alert in alerts])
+    fell_at = _fell_at(alerts) if all_channels_informed else None
+    return OpenReason(severity, max(known, default=FLAP_MINUTES), fell_at)
+
+
+def _fell_at(alerts: Sequence[OpenAlert]) -> datetime | None:
+    """When success fell last, by alerts of one kind; None if one of a gate is about something else."""
+    if any(alert.kind == "stage_gate" and alert.series.partition("@")[0] != "success" for alert in alerts):
+        return None
+    return max((at for alert in alerts if (at := changed_at(alert.evidence)) is not None), default=None)
 
 
 def _is_silenced(connection: Connection, labels: DeploymentLabels, alert: OpenAlert) -> bool:

@@ -18,8 +18,12 @@ SEVERITIES = ("info", "warning", "critical")
 
 # `unknown`: nobody was told of the incident yet.
 KnownState = Literal["unknown", "firing", "acknowledged"]
-# `worse`: told, and more severe now; `over`: told, and it had recovered before it came back.
-Knowledge = Literal["untold", "told", "worse", "over"]
+# `same`: untold, but its fall was told as another kind; `worse`: told, and more severe now; `over`: told, and it
+# had recovered before it came back.
+Knowledge = Literal["untold", "same", "told", "worse", "over"]
+
+# Kinds that may be one fall in other words: success that falls, and the gate that it falls below.
+SAME_FALL: dict[ReasonKind, ReasonKind] = {"performance": "gate", "gate": "performance"}
 
 # What is said of a kind that people know already, when another one joins it.
 KNOWN_BEFORE: dict[ReasonKind, str] = {
@@ -43,7 +47,11 @@ QUIET = None
 
 def _cells(kind: ReasonKind) -> dict[tuple[KnownState, Knowledge], str | None]:
     joins, worse, back = "{what}; {known}", "{what}; {severity} now", f"{{what}}; {BACK[kind]}"
+    same: dict[tuple[KnownState, Knowledge], str | None] = {}
+    if kind in SAME_FALL:
+        same = {("firing", "same"): QUIET, ("acknowledged", "same"): QUIET}
     return {
+        **same,
         ("unknown", "untold"): "{what}",
         ("firing", "untold"): joins,
         ("firing", "told"): QUIET,
@@ -88,10 +96,15 @@ class Telling:
 
 @dataclass(frozen=True)
 class OpenReason:
-    """A kind of reason that holds now: its worst severity, and how long it may have to wait."""
+    """A kind of reason that holds now: its worst severity, and how long it may have to wait.
+
+    `fell_at`: when success fell, of a kind that is about nothing else and whose channels were all told of the
+    incident.
+    """
 
     severity: str
     flap_minutes: float
+    fell_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +125,23 @@ def knowledge_of(kind: ReasonKind, severity: str, tellings: Sequence[Telling]) -
     return "over" if here else "untold"
 
 
+def is_same_fall(
+    kind: ReasonKind, reasons: Mapping[ReasonKind, OpenReason], tellings: Sequence[Telling]
+) -> bool:
+    """Whether people know the fall of a kind as another kind, as severe; it began before they were told."""
+    other, fell_at = SAME_FALL.get(kind), reasons[kind].fell_at
+    if other is None or other not in reasons or reasons[other].fell_at is None or fell_at is None:
+        return False
+    return any(
+        telling.is_of_this_incident
+        and not telling.is_over
+        and telling.kind == other
+        and rank(telling.standing) >= rank(reasons[kind].severity)
+        and fell_at <= telling.at
+        for telling in tellings
+    )
+
+
 def notification_for(
     reasons: Mapping[ReasonKind, OpenReason],
     tellings: Sequence[Telling],
@@ -128,6 +158,8 @@ def notification_for(
     decisions = {}
     for kind, reason in reasons.items():
         knowledge = knowledge_of(kind, reason.severity, tellings)
+        if knowledge == "untold" and is_same_fall(kind, reasons, tellings):
+            knowledge = "same"
         headline = NOTIFY_TABLE[kind, state, knowledge]
         if reason.severity == "info" and is_known:
             # Worth knowing, not worth a message: it is listed in the next one.
