@@ -18,7 +18,19 @@ async function copy(button) {
   setTimeout(() => (button.textContent = label), 1500);
 }
 
+/** Times that a form speaks of are on the clock of its reader. */
+function sayZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!zone) return;
+  document.querySelectorAll("[data-zone-field]").forEach((field) => (field.value = zone));
+  document.querySelectorAll("[data-zone-words]").forEach((one) => {
+    one.textContent = one.dataset.zoneWords.replace("{}", zone);
+  });
+}
+
 if (typeof document !== "undefined") {
+  sayZone();
+  document.addEventListener("gapwatch:refresh", sayZone);
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.matches("form.filters")) {

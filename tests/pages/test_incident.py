@@ -1,5 +1,6 @@
 import json
 import re
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -8,6 +9,7 @@ from people import PASSWORD, Browser, somebody
 from sqlalchemy import text
 
 from gapwatch.accounts import put_person
+from gapwatch.pages.incident import next_morning
 from parts import make_project
 
 ODD = [None, [], "words", {}, {"change_point": None}, {"change_point": {"at": "yesterday"}}, {"since": {"value": None}},
@@ -81,9 +83,10 @@ def test_it_is_assigned_acknowledged_silenced_commented_on_and_resolved(engineer
     taken = engineer.submit(address, project.slug, act="acknowledge")
     assert 'data-s="acknowledged"' in taken.text and "data-acknowledge" not in taken.text
     assert "a remark" in engineer.submit(address, project.slug, act="comment", comment="a remark").text
-    for span in ({"for": "4h"}, {"for": "morning"}, {"for": "custom", "hours": "12"}):
+    for span in ({"for": "4h"}, {"for": "morning", "zone": "Asia/Tokyo"}, {"for": "custom", "hours": "12"}):
         assert engineer.submit(address, project.slug, act="silence", comment="known", **span).status_code == 200
     assert engineer.get("/settings/silences").text.count("known") >= 3
+    assert "08:00 Asia/Tokyo: known" in words_of(engineer.get(address))
     over = engineer.submit(address, project.slug, act="resolve", comment="new pads", mitigation="yes")
     assert 'data-s="resolved"' in over.text
     assert engineer.submit(address, project.slug, act="acknowledge").status_code == 409
@@ -94,11 +97,38 @@ def test_it_is_assigned_acknowledged_silenced_commented_on_and_resolved(engineer
 
 
 @pytest.mark.parametrize(
+    ("zone", "ends"),
+    [
+        ("UTC", "2026-11-19T08:00:00+00:00"),
+        # It is the 19th there already.
+        ("Asia/Tokyo", "2026-11-19T23:00:00+00:00"),
+        ("Europe/Berlin", "2026-11-19T07:00:00+00:00"),
+        ("America/New_York", "2026-11-19T13:00:00+00:00"),
+    ],
+)
+def test_tomorrow_morning_is_on_the_clock_of_who_asks(zone, ends):
+    now = datetime(2026, 11, 18, 21, 30, tzinfo=UTC)
+    assert next_morning(now, zone).astimezone(UTC).isoformat() == ends
+
+
+def test_the_morning_of_a_deployment_with_a_calendar_is_named_after_its_zone(engineer, project):  # noqa: F811
+    address = f"/incidents/{the_incident(project)}"
+    assert "until tomorrow 08:00, UTC" in words_of(engineer.get(address))
+    shifts = [{"days": ["mon"], "from": "08:00", "to": "18:00"}]
+    with project.client("admin") as client:
+        body = {"time_zone": "Europe/Berlin", "shifts": shifts}
+        client.put("/deployments/berlin-line-3/calendar", json=body).raise_for_status()
+    assert "until tomorrow 08:00, Europe/Berlin" in words_of(engineer.get(address))
+
+
+@pytest.mark.parametrize(
     ("fields", "status"),
     [
         ({"act": "explode"}, 404),
         ({"act": "comment", "comment": ""}, 404),
         ({"act": "silence", "comment": "x", "for": "9y"}, 422),
+        ({"act": "silence", "comment": "x", "for": "morning", "zone": "Mars/Olympus"}, 422),
+        ({"act": "silence", "comment": "x", "for": "morning", "zone": "../../etc/passwd"}, 422),
         ({"act": "silence", "comment": "x", "for": "custom", "hours": "0"}, 422),
         ({"act": "assign", "owner": "stranger@example.com"}, 422),
     ],

@@ -60,9 +60,7 @@ def settle(connection: Connection, labels: DeploymentLabels, rules: Sequence[Rul
         kind: _open_reason(of_kind, by_name, {delivery.channel_id for delivery in planned[kind]} <= set(informed))
         for kind, of_kind in _by_kind(audible).items()
     }
-    decisions = notification_for(
-        reasons, tellings, is_acknowledged=incident.acknowledged_by is not None, now=now
-    )
+    decisions = notification_for(reasons, tellings, is_acknowledged=incident.acknowledged_by is not None, now=now)
     same = {kind: reasons[kind].severity for kind in decisions if decisions[kind].knowledge == "same"}
     # People know it by now: when the one recovers, the other is no news.
     notified_reasons.cover(connection, project_id, deployment_id, incident.id, same, incident.opened_at)
@@ -212,9 +210,7 @@ def _by_kind(alerts: Sequence[OpenAlert]) -> dict[ReasonKind, list[OpenAlert]]:
     return found
 
 
-def _open_reason(
-    alerts: Sequence[OpenAlert], by_name: dict[str, Rule], all_channels_informed: bool
-) -> OpenReason:
+def _open_reason(alerts: Sequence[OpenAlert], by_name: dict[str, Rule], all_channels_informed: bool) -> OpenReason:
     known = [by_name[alert.rule].params.flap_minutes for alert in alerts if alert.rule in by_name]
     severity = worst([alert.severity for alert in alerts])
     fell_at = _fell_at(alerts) if all_channels_informed else None

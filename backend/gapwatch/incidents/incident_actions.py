@@ -7,6 +7,7 @@ Doing the same twice changes nothing the second time. What is over can only be c
 from __future__ import annotations
 
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from gapwatch.errors import Conflict, Fault, Invalid
 from gapwatch.incidents.alert_moves import move_alert
@@ -79,7 +80,7 @@ def silence(
         starts_at=at,
         ends_at=ends_at,
     )
-    words = f"until {ends_at:%Y-%m-%d %H:%M} UTC: {reason}"
+    words = f"until {_clock(ends_at)}: {reason}"
     _note(connection, project_id, incident, actor, "silence", words)
     return True
 
@@ -148,3 +149,9 @@ def _note(
     comment: str | None,
 ) -> None:
     incidents.write_history(connection, project_id, incident.id, actor=actor, action=action, comment=comment)
+
+
+def _clock(at: datetime) -> str:
+    """On the clock of its own time zone, where it has one by name."""
+    zone = at.tzinfo.key if isinstance(at.tzinfo, ZoneInfo) else "UTC"
+    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} {zone}"

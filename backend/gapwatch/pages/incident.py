@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from starlette.responses import RedirectResponse, Response
 
@@ -25,9 +26,11 @@ from gapwatch.pages.sentences import incident as sentences
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import alert_list, alert_settings, events, incident_list
+from gapwatch.store.alerting.calendars import calendar_of
 from gapwatch.store.alerting.incident_counts import MOST_FAILURES
 from gapwatch.store.people.members import members
 from gapwatch.watching.kinds import RULE_KINDS
+from gapwatch.watching.working_hours import known_zone
 
 LONGEST_COMMENT = 2000
 MOST_DELIVERIES = 50
@@ -86,6 +89,8 @@ class IncidentPage:
     runbooks: list[str]
     deliveries: list[dict[str, Any]]
     silences: list[str]
+    # On whose clock a morning is, unless the browser says where its reader is.
+    zone: str
     now: datetime
     hrefs: dict[str, str]
 
@@ -218,6 +223,7 @@ def _page(
             limit=MOST_DELIVERIES,
         ),
         silences=list(LASTING),
+        zone=_zone(visit, incident["deployment_id"]),
         now=found.computed_at,
         hrefs={
             "self": f"/incidents/{incident['id']}",
@@ -300,17 +306,32 @@ def _runbooks(visit: Visit, alerts: Sequence[Mapping[str, Any]]) -> list[str]:
     return [address for address in named if address.startswith(("https://", "http://"))]
 
 
+def _zone(visit: Visit, deployment_id: int) -> str:
+    calendar = calendar_of(visit.transaction, visit.project_id, deployment_id)
+    return "UTC" if calendar is None else calendar.time_zone
+
+
 def _ends_at(visit: Visit) -> datetime:
     """When the silence of a form ends."""
     wanted, now = visit.form.one("for"), datetime.now(UTC)
     if wanted in LASTING:
         return now + timedelta(minutes=LASTING[wanted])
     if wanted == MORNING:
-        return (now + timedelta(days=1)).replace(hour=MORNING_HOUR, minute=0, second=0, microsecond=0)
+        return next_morning(now, visit.form.line("zone", 64) or "UTC")
     hours = visit.form.number("hours")
     if wanted == "custom" and 1 <= hours <= MOST_HOURS:
         return now + timedelta(hours=hours)
     raise Invalid("Say for how many hours, from 1 to a year of them.")
+
+
+def next_morning(now: datetime, zone: str) -> datetime:
+    """Tomorrow at eight on the clock of a time zone."""
+    try:
+        place = ZoneInfo(known_zone(zone))
+    except ValueError as error:
+        raise Invalid("Send the time zone by its name, such as Europe/Berlin.") from error
+    tomorrow = now.astimezone(place).date() + timedelta(days=1)
+    return datetime.combine(tomorrow, time(MORNING_HOUR), place)
 
 
 def _record_fix(visit: Visit, number: int, comment: str) -> None:

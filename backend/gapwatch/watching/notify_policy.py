@@ -125,9 +125,7 @@ def knowledge_of(kind: ReasonKind, severity: str, tellings: Sequence[Telling]) -
     return "over" if here else "untold"
 
 
-def is_same_fall(
-    kind: ReasonKind, reasons: Mapping[ReasonKind, OpenReason], tellings: Sequence[Telling]
-) -> bool:
+def is_same_fall(kind: ReasonKind, reasons: Mapping[ReasonKind, OpenReason], tellings: Sequence[Telling]) -> bool:
     """Whether people know the fall of a kind as another kind, as severe; it began before they were told."""
     other, fell_at = SAME_FALL.get(kind), reasons[kind].fell_at
     if other is None or other not in reasons or reasons[other].fell_at is None or fell_at is None:

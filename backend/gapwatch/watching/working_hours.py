@@ -47,7 +47,7 @@ def _zones() -> frozenset[str]:
     return frozenset(available_timezones())
 
 
-def _known_zone(name: str) -> str:
+def known_zone(name: str) -> str:
     if name not in _zones():
         raise ValueError("not a time zone; write it like Europe/Berlin")
     return name
@@ -76,7 +76,7 @@ def _day_text(value: Any) -> Any:
     return value
 
 
-ZoneName = Annotated[str, Field(max_length=64), AfterValidator(_known_zone)]
+ZoneName = Annotated[str, Field(max_length=64), AfterValidator(known_zone)]
 ClockText = Annotated[str, Field(max_length=5, examples=["08:00"]), AfterValidator(_clock)]
 Holiday = Annotated[date, BeforeValidator(_day_text)]
 
