@@ -318,7 +318,10 @@ def test_a_notification_tells_which_robots_which_conditions_and_what_happened_be
     stage.accept([False] * 15, robot_id=1)
     stage.accept([True] * 6, robot_id=2)
     stage.accept([False] * 30, robot_id=1)
-    stage.run("UPDATE episodes SET condition_set_id = robot_id WHERE id >= 'e000300'")
+    # Day has 21 episodes, those of the second robot among them, and dim the 30 that all failed.
+    stage.run(
+        "UPDATE episodes SET condition_set_id = CASE WHEN id < 'e000321' THEN 2 ELSE 1 END WHERE id >= 'e000300'"
+    )
     stage.watch()
     stage.send()
     [notification] = stage.receiver.webhooks()

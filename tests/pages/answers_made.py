@@ -107,11 +107,30 @@ def a_ledger(**more: Any) -> LedgerAnswer:
     return LedgerAnswer(**SUBJECT | fields | more)
 
 
-def a_slice(condition: str, level: str, real: float | None, seen: str = "both") -> SliceAnswer:
+def a_slice(
+    condition: str, level: str, real: float | None, seen: str = "both", sure_loss: float | None = None, **more: Any
+) -> SliceAnswer:
     side = SliceSide(
         100, 0 if real is None else round(100 * real), real, None if real is None else (real - 0.05, real + 0.05)
     )
-    return SliceAnswer(condition, level, side, side, seen, None, None, None, "none", None, None, False, (), None)
+    return SliceAnswer(
+        condition,
+        level,
+        side,
+        side,
+        seen,
+        None,
+        None,
+        None,
+        "none",
+        None,
+        None,
+        False,
+        (),
+        None,
+        sure_loss,
+        **more,
+    )
 
 
 def an_alert(deployment: str = "berlin-line-3", **more: Any) -> AlertEntry:

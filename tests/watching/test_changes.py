@@ -132,11 +132,19 @@ def test_a_deployment_that_was_bad_from_its_first_episode_changed_with_it():
     assert change.fit(AT - 20 * HOUR) == 1.0
 
 
-def test_the_worst_levels_come_first_and_small_ones_are_left_out():
+def test_the_surest_failures_come_first_and_small_levels_are_left_out():
     shares = [
-        LevelShare("lighting", "dim", 3, 20),
-        LevelShare("lighting", "bright", 19, 20),
-        LevelShare("lighting", "dark", 0, 2),
-        LevelShare("shift", "day", 22, 42),
+        LevelShare("lighting", "day", 19, 40),
+        LevelShare("lighting", "dim", 60, 200),
+        LevelShare("lighting", "dusk", 6, 22),
+        LevelShare("lighting", "dark", 0, 19),
     ]
-    assert [level["level"] for level in worst_slices(shares)] == ["dim", "bright"]
+    # Dusk has the lowest rate of those with twenty episodes and the widest interval.
+    assert [level["level"] for level in worst_slices(shares)] == ["dim", "dusk", "day"]
+
+
+def test_a_level_that_nearly_all_episodes_have_is_no_worst_level():
+    shares = [LevelShare("shift", "day", 22, 42), LevelShare("shift", "night", 0, 19)]
+    assert worst_slices(shares) == []
+    shares = [LevelShare("gripper", "suction", 400, 960), LevelShare("gripper", "jaw", 39, 40)]
+    assert [level["level"] for level in worst_slices(shares)] == ["jaw"]

@@ -16,6 +16,7 @@ from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
 from gapwatch.answers.failure_weights import WeighedSides, weigh_sides
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.statistics.causes.slices import newcombe
+from gapwatch.statistics.estimates.worst_first import surest_first
 from gapwatch.store.read.sides import Signature
 from gapwatch.taxonomy import UNATTRIBUTED
 
@@ -124,6 +125,10 @@ class Measures(NamedTuple):
     excess: float | None
     interval: Interval | None
 
+    @property
+    def surest_first(self) -> tuple[bool, bool, float]:
+        return surest_first(None if self.interval is None else self.interval[0])
+
 
 class _Grouping:
     """Counts and weights of every signature on both sides, to be put together by some key of the signature."""
@@ -134,7 +139,7 @@ class _Grouping:
         self._weights = (weighed.sim.failures_by_signature(), weighed.real.failures_by_signature())
 
     def measured(self, keys_of: Callable[[Signature], Iterable[Hashable]]) -> list[tuple[Any, Measures]]:
-        """Every key with its measures, what real loses most by first."""
+        """Every key with its measures, what real surely loses most by first."""
         counts: dict[Any, list[int]] = {}
         weights: dict[Any, dict[str, list[float]]] = {}
         for side in (0, 1):
@@ -150,7 +155,7 @@ class _Grouping:
             (key, self._measure(in_sim, in_real, weights.get(key, {})))
             for key, (in_sim, in_real) in counts.items()
         ]
-        return sorted(measured, key=lambda item: (-(item[1].excess or 0.0), -item[1].real.failures, str(item[0])))
+        return sorted(measured, key=lambda item: (item[1].surest_first, -item[1].real.failures, str(item[0])))
 
     def _measure(self, in_sim: int, in_real: int, by_category: dict[str, list[float]]) -> Measures:
         n_sim, n_real = self._n
@@ -216,7 +221,8 @@ KIND = AnswerKind(
     summary="How attempts fail",
     gives="Failures in groups.",
     description=(
-        "Failures by phase, labels and category, with their share of all attempts, and which side knows them."
+        "Failures by phase, labels and category, with their share of all attempts, and which side knows them; the "
+        "surest loss first, by the lower end of `interval`."
     ),
     table=AnswerTable("failures", table_rows),
 )

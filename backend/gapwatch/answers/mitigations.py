@@ -6,15 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from gapwatch.answers.answer import Interval
 from gapwatch.answers.ledger import LedgerAnswer
 from gapwatch.answers.trend import Step
 from gapwatch.statistics.causes.slices import newcombe
+from gapwatch.statistics.estimates.worst_first import surest_first
 from gapwatch.store.read.directory import DatedEvent
 from gapwatch.taxonomy import BY_ID
 
 # Long enough for some episodes, short enough that little else changed.
 DAYS_AROUND = 14
 MOST_SUGGESTED = 3
+# What a category loses for certain must be worth somebody's week: half a point.
+LEAST_SUGGESTED = 0.005
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ class Mitigation:
 class Suggestion:
     category: str
     contribution: float
+    interval: Interval
     do: str
     collect: str
 
@@ -56,12 +61,25 @@ def measure_mitigations(events: Sequence[DatedEvent], steps: Sequence[Step]) -> 
 
 
 def suggestions(ledger: LedgerAnswer) -> list[Suggestion]:
-    """For the categories that lose most: what usually helps, and what would make the next answer better."""
-    largest = sorted(ledger.categories, key=lambda part: -part.contribution)
+    """For the categories that surely lose most: what usually helps, and what would make the next answer better.
+
+    By the lower end of the interval, and none below half a point.
+    """
+    sure = [
+        (part, part.interval)
+        for part in ledger.categories
+        if part.interval is not None and part.interval[0] >= LEAST_SUGGESTED and part.category in BY_ID
+    ]
+    sure.sort(key=lambda pair: (surest_first(pair[1][0]), pair[0].category))
     return [
-        Suggestion(part.category, part.contribution, BY_ID[part.category].mitigation, BY_ID[part.category].collect)
-        for part in largest[:MOST_SUGGESTED]
-        if part.contribution > 0 and part.category in BY_ID
+        Suggestion(
+            part.category,
+            part.contribution,
+            interval,
+            BY_ID[part.category].mitigation,
+            BY_ID[part.category].collect,
+        )
+        for part, interval in sure[:MOST_SUGGESTED]
     ]
 
 

@@ -17,6 +17,7 @@ from gapwatch.statistics.causes.slices import (
     slice_drops,
 )
 from gapwatch.statistics.estimates.rates import wilson
+from gapwatch.statistics.estimates.worst_first import FEWEST_LEADING
 from gapwatch.taxonomy import Taxonomy
 
 NEEDS = ANSWER_FIELDS | Need.CELLS
@@ -39,7 +40,12 @@ class SliceSide:
 
 @dataclass(frozen=True)
 class SliceAnswer:
-    """One level. `excess` is its drop minus the drop at the other levels; a suspect is worse and stands out."""
+    """One level. `excess` is its drop minus the drop at the other levels; a suspect is worse and stands out.
+
+    `sure_loss` is the lower end of the drop, or where sim never tried the level, of the drop from all of sim.
+    Levels are ordered by it, except that those with `few` episodes (under 20 on a side that tried it) and those
+    that are `shared` by nearly all episodes come last.
+    """
 
     condition: str
     level: str
@@ -55,6 +61,9 @@ class SliceAnswer:
     suspect: bool
     categories: tuple[str, ...]
     reason: str | None
+    sure_loss: float | None = None
+    few: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +73,8 @@ class SlicesAnswer(Answer):
     left_out: int
     pooled: tuple[str, ...]
     method: str
+    # A level with fewer episodes is marked as having `few`.
+    fewest: int = FEWEST_LEADING
 
 
 def answer_slices(sides: Sides, *, level_pairs: bool = True) -> SlicesAnswer:
@@ -112,6 +123,9 @@ def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts) -> SliceAnswer:
         drop.is_suspect,
         tuple(dict.fromkeys(categories)),
         drop.reason,
+        drop.sure_loss,
+        drop.is_few,
+        drop.is_shared,
     )
 
 
@@ -134,6 +148,9 @@ def table_rows(answer: SlicesAnswer) -> list[TableRow]:
             "high",
             "q_value",
             "verdict",
+            "suspect",
+            "few",
+            "shared",
         ],
         *(
             [
@@ -148,6 +165,9 @@ def table_rows(answer: SlicesAnswer) -> list[TableRow]:
                 *(level.interval or (None, None)),
                 level.q_value,
                 level.verdict,
+                level.suspect,
+                level.few,
+                level.shared,
             ]
             for level in answer.slices
         ),
@@ -162,7 +182,9 @@ KIND = AnswerKind(
     summary="Where it is lost",
     gives="The drop per condition level.",
     description=(
-        "The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %."
+        "The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %.\n\n"
+        "The surest loss first: by `sure_loss`, the lower end of the drop. Levels with `few` episodes, under 20 "
+        "on a side that tried it, and levels that are `shared` by nearly all episodes come last."
     ),
     table=AnswerTable("conditions", table_rows),
 )

@@ -38,6 +38,7 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "exposure_summary": captions.exposure_summary,
     "failed_how": failed_how,
     "failures_finding": captions.failures_finding,
+    "few_levels": captions.few_levels,
     "glyph": glyph,
     "fields_differ": captions.fields_differ,
     "ledger_caption": captions.ledger_caption,

@@ -11,6 +11,7 @@ from typing import Any
 from gapwatch.statistics.change.change_set import change_set
 from gapwatch.statistics.change.fallen_robots import RobotSides, fallen_robots
 from gapwatch.statistics.estimates.rates import wilson
+from gapwatch.statistics.estimates.worst_first import is_few, is_shared, surest_first
 from gapwatch.watching.series import RATE_SERIES
 
 LOOK_BACK = timedelta(days=7)
@@ -21,7 +22,6 @@ INSIDE = 0.5
 FIRST_DAY = timedelta(days=1)
 # So many episodes before an estimate and after it say when the change was.
 EPISODES_AROUND = 200
-FEWEST_OF_A_LEVEL = 5
 MOST_SHOWN = 3
 
 
@@ -174,15 +174,16 @@ class LevelShare:
 
 
 def worst_slices(shares: Sequence[LevelShare]) -> list[dict[str, Any]]:
-    """Return the three worst levels by Wilson's upper limit, from five episodes on.
+    """Return the three levels that fail most for certain: by the lower limit of failure, 1 − Wilson's upper one.
 
-    A level that every episode of its condition has tells nothing, and is left out.
+    A level of fewer than twenty episodes is left out, and so is one that nearly all episodes have: what is lost
+    there is what is lost altogether.
     """
     totals: dict[str, int] = {}
     for share in shares:
         totals[share.condition] = totals.get(share.condition, 0) + share.n
-    comparable = [s for s in shares if s.n >= FEWEST_OF_A_LEVEL and s.n < totals[s.condition]]
-    comparable.sort(key=lambda s: (wilson(s.successes, s.n)[1], s.condition, s.level))
+    comparable = [s for s in shares if not is_few(s.n) and not is_shared(0, 0, s.n, totals[s.condition])]
+    comparable.sort(key=lambda s: (surest_first(1 - wilson(s.successes, s.n)[1]), s.condition, s.level))
     return [
         {
             "condition": s.condition,

@@ -53,19 +53,35 @@ def test_what_is_not_counted_and_what_it_could_change():
 
 
 def test_the_worst_conditions_say_what_was_never_simulated():
-    groups = [
-        ("surface", [a_slice("surface", "wet", 0.41, "real only"), a_slice("surface", "dry", 0.9)]),
-        ("lighting", [a_slice("lighting", "dim", 0.554)]),
-        ("clutter", [a_slice("clutter", "0", None)]),
-        ("object", [a_slice("object", "mug", 0.9)]),
+    slices = [
+        a_slice("surface", "wet", 0.41, "real only", 0.4),
+        a_slice("lighting", "dim", 0.554, sure_loss=0.3),
+        a_slice("surface", "dry", 0.9, sure_loss=0.2),
+        a_slice("clutter", "0", 0.8, sure_loss=0.1),
+        a_slice("object", "mug", 0.9, sure_loss=0.05),
     ]
-    said = captions.worst_conditions(groups)
-    assert str(said) == "Worst: surface = wet 41 %, never simulated; lighting = dim 55 %; clutter = 0."
+    said = captions.worst_conditions(slices)
+    assert str(said) == "Worst: surface = wet 41 %, never simulated; lighting = dim 55 %; clutter = 0 80 %."
     assert said.emphasised("code") == ["surface = wet", "lighting = dim", "clutter = 0"]
 
 
+def test_no_level_of_few_episodes_or_that_nearly_all_share_is_the_worst():
+    slices = [
+        a_slice("lighting", "dim", 0.9, sure_loss=-0.01),
+        a_slice("gripper", "suction", 0.7, sure_loss=0.2, shared=True),
+        a_slice("lighting", "dark", 0.0, sure_loss=0.4, few=True),
+    ]
+    assert str(captions.worst_conditions(slices)) == (
+        "At no level that can be compared is anything lost for certain."
+    )
+    assert captions.few_levels(1, 20) == "1 level with fewer than 20 episodes"
+    assert captions.few_levels(7, 20) == "7 levels with fewer than 20 episodes"
+
+
 def test_small_notes():
-    assert captions.conditions_caption(()) == "Groups by their worst level. Lines: 95 % interval."
+    assert captions.conditions_caption(()) == (
+        "The surest loss first: by the lower end of the drop. Lines: 95 % interval."
+    )
     assert captions.conditions_caption(("pose", "seed")).endswith("too many values: pose, seed.")
     assert captions.failures_finding(0.0) == "The simulator fails in all of these ways too."
     assert captions.failures_finding(12.4) == "12 of them happen where the simulator never fails."

@@ -136,7 +136,41 @@ def test_more_episodes_at_the_same_rates_only_settle_a_verdict(drop):
 
 def test_a_level_of_one_side_only_has_a_reason():
     found = slice_drops({("object", "glass"): (0, 0, 3, 9), ("object", "mug"): (9, 10, 8, 10)})
-    mug, glass = found
+    glass, mug = sorted(found, key=lambda s: s.level)
     assert (glass.verdict, glass.reason, glass.drop) == ("too few episodes", "No episodes in sim.", None)
     assert (mug.excess, mug.excess_q) == (None, None)
     assert slice_drops({}) == []
+
+
+def test_the_surest_loss_leads_and_neither_few_episodes_nor_what_nearly_all_share():
+    found = slice_drops(
+        {
+            ("lighting", "dim"): (190, 200, 120, 200),
+            ("lighting", "dark"): (19, 20, 0, 19),
+            ("lighting", "dusk"): (190, 200, 10, 30),
+            ("lighting", "bright"): (190, 200, 180, 200),
+            ("gripper", "suction"): (589, 620, 310, 430),
+            ("gripper", "jaw"): (0, 0, 0, 19),
+        }
+    )
+    dusk, dim = found[0], found[1]
+    assert [s.level for s in found] == ["dusk", "dim", "bright", "jaw", "dark", "suction"]
+    # Dusk loses so much more that its wide interval still begins above that of dim.
+    assert dusk.interval is not None and dim.interval is not None and dusk.interval[0] > dim.interval[0]
+    assert [s.level for s in found if s.is_few] == ["jaw", "dark"]
+    assert [s.level for s in found if s.is_shared] == ["suction"]
+
+
+def test_a_level_that_was_never_simulated_is_held_against_all_of_sim():
+    found = slice_drops({("surface", "wet"): (0, 0, 40, 100), ("surface", "dry"): (95, 100, 90, 100)})
+    assert [s.level for s in found] == ["wet", "dry"]
+    assert found[0].drop is None and found[0].sure_loss == pytest.approx(newcombe(95, 100, 40, 100)[1][0])
+
+
+def test_a_level_that_nearly_all_episodes_share_is_no_suspect():
+    """It would be: the other level does as well as sim, and 960 episodes say that this one does not."""
+    counts = {("gripper", "suction"): (912, 960, 720, 960), ("gripper", "jaw"): (38, 40, 40, 40)}
+    suction = next(s for s in slice_drops(counts) if s.level == "suction")
+    assert (suction.verdict, suction.is_shared, suction.is_suspect) == ("worse", True, False)
+    even = slice_drops({("gripper", "suction"): (475, 500, 375, 500), ("gripper", "jaw"): (475, 500, 480, 500)})
+    assert next(s for s in even if s.level == "suction").is_suspect

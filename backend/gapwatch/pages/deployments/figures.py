@@ -26,7 +26,6 @@ class Figures:
     episodes: dict[str, str] = field(default_factory=dict)
     table: FailureTable | None = None
     shown_signals: int = 0
-    groups: list[tuple[str, list[SliceAnswer]]] = field(default_factory=list)
 
 
 class EpisodeLinks:
@@ -94,4 +93,4 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     if to is not None:
         categories = [part.category for part in page.ledger.categories] + ["unattributed"]
         episodes = {category: to.behind(category) for category in categories} | {"all": to.real()}
-    return Figures(drawn, heights, episodes, table, len(shown), groups)
+    return Figures(drawn, heights, episodes, table, len(shown))

@@ -12,7 +12,7 @@ from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
-from gapwatch.answers.slices import SlicesAnswer
+from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
@@ -24,6 +24,8 @@ from gapwatch.pages.sentences.stage import Check, Rung, checks, ladder
 from gapwatch.store.read.directory import DatedEvent
 
 MOST_FAILURES = 8
+# Of a table, which the CSV has whole.
+MOST_LEVELS = 80
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,17 @@ class DeploymentPage:
 
     @property
     def first_failures(self) -> list[FailureGroup]:
-        """What only real fails by, then what both do."""
-        groups = self.failures.groups
-        ordered = [group for seen in ("real only", "both") for group in groups if group.seen == seen]
-        return ordered[:MOST_FAILURES]
+        """What real fails by, in the order of the answer: the surest loss first."""
+        return [group for group in self.failures.groups if group.seen != "sim only"][:MOST_FAILURES]
+
+    @property
+    def levels(self) -> list[SliceAnswer]:
+        return [level for level in self.slices.slices if not level.few][:MOST_LEVELS]
+
+    @property
+    def few_levels(self) -> list[SliceAnswer]:
+        """Levels with so few episodes that they are folded away."""
+        return [level for level in self.slices.slices if level.few][:MOST_LEVELS]
 
     @property
     def exposures(self) -> list[Exposure]:

@@ -16,10 +16,14 @@ ROW_HEIGHT, FRAME_HEIGHT = 24, 64
 
 
 def grouped(slices: Sequence[SliceAnswer]) -> list[tuple[str, list[SliceAnswer]]]:
-    """Conditions and their levels, worst first, up to as many levels as a figure can hold."""
+    """Conditions and their levels in the order of the answer, up to as many levels as a figure can hold.
+
+    Levels with few episodes are not drawn: a long line would be all that is seen.
+    """
     groups: dict[str, list[SliceAnswer]] = {}
-    for level in sorted(slices, key=_worst):
-        groups.setdefault(level.condition, []).append(level)
+    for level in slices:
+        if not level.few:
+            groups.setdefault(level.condition, []).append(level)
     kept: list[tuple[str, list[SliceAnswer]]] = []
     room = MOST_LEVELS
     for condition, levels in groups.items():
@@ -79,11 +83,6 @@ def conditions_figure(
         },
         "narrow": {"layout.margin.l": 104, "layout.margin.r": 94, "layout.xaxis.nticks": 3},
     }  # fmt: skip
-
-
-def _worst(level: SliceAnswer) -> tuple[float, str]:
-    """By real success; levels never tried in reality come last."""
-    return (2.0 if level.real.value is None else level.real.value, level.level)
 
 
 def _sizes(level: SliceAnswer) -> str:

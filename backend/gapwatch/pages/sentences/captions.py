@@ -78,19 +78,28 @@ def _had_they_failed(drop: DropAnswer) -> str:
     )
 
 
-def worst_conditions(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> Sentence:
-    """The worst level of each of the worst conditions."""
+def worst_conditions(slices: Sequence[SliceAnswer]) -> Sentence:
+    """The surest loss of each of the worst conditions, without levels of few episodes or that nearly all share."""
+    worst: dict[str, SliceAnswer] = {}
+    for level in slices:
+        if not level.few and not level.shared and (level.sure_loss or 0.0) > 0:
+            worst.setdefault(level.condition, level)
+    if not worst:
+        return say("At no level that can be compared is anything lost for certain.")
     words: list[Words] = ["Worst: "]
-    for place, (_, levels) in enumerate(groups[:MOST_WORST]):
-        worst = levels[0]
-        rate = "" if worst.real.value is None else f" {100 * worst.real.value:.0f} %"
-        never = ", never simulated" if worst.seen == "real only" else ""
-        words += ["; " if place else "", Part(f"{worst.condition} = {worst.level}", "code"), f"{rate}{never}"]
+    for place, level in enumerate(list(worst.values())[:MOST_WORST]):
+        rate = "" if level.real.value is None else f" {100 * level.real.value:.0f} %"
+        never = ", never simulated" if level.seen == "real only" else ""
+        words += ["; " if place else "", Part(f"{level.condition} = {level.level}", "code"), f"{rate}{never}"]
     return say(*words, ".")
 
 
+def few_levels(number: int, fewest: int) -> str:
+    return f"{plural(number, 'level')} with fewer than {fewest} episodes"
+
+
 def conditions_caption(pooled: Sequence[str]) -> str:
-    caption = "Groups by their worst level. Lines: 95 % interval."
+    caption = "The surest loss first: by the lower end of the drop. Lines: 95 % interval."
     return f"{caption} Left out, with too many values: {', '.join(pooled)}." if pooled else caption
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.multiplicity import benjamini_hochberg
 from gapwatch.statistics.estimates.rates import Z_95, wilson
+from gapwatch.statistics.estimates.worst_first import is_few, is_shared, surest_first
 
 Array = NDArray[np.float64]
 Counts = tuple[int, int, int, int]
@@ -28,7 +29,10 @@ TIE = 1e-9
 
 @dataclass(frozen=True)
 class Slice:
-    """One level of one condition. `drop` is sim − real there, `excess` that minus the drop at the other levels."""
+    """One level of one condition. `drop` is sim − real there, `excess` that minus the drop at the other levels.
+
+    `sure_loss` is the lower end of the drop; at a level that sim never tried, of the drop from the whole of sim.
+    """
 
     condition: str
     level: str
@@ -45,18 +49,26 @@ class Slice:
     excess_q: float | None = None
     is_suspect: bool = False
     reason: str | None = None
+    sure_loss: float | None = None
+    is_few: bool = False
+    is_shared: bool = False
+
+    @property
+    def may_lead(self) -> bool:
+        return not (self.is_few or self.is_shared)
 
 
 def slice_drops(
     counts: Mapping[tuple[str, str], Counts], relevant: float = RELEVANT, level: float = 0.05
 ) -> list[Slice]:
-    """Every (condition, level) with (k_sim, n_sim, k_real, n_real), largest drop first.
+    """Every (condition, level) with (k_sim, n_sim, k_real, n_real), the surest loss first.
 
     `worse` or `better`: the drop is at least `relevant` and its q, Benjamini and Hochberg's over all levels, at
     most `level`. `none`: the whole interval lies within ± `relevant`. Otherwise `too few episodes`. So at given
     rates more episodes can only settle a verdict, never turn one settled verdict into another.
     A suspect is worse and stands out: its excess over the other levels of its condition is at least `relevant`,
-    with q at most `level`. Where everything is equally worse there is none.
+    with q at most `level`. Where everything is equally worse there is none, and a level that nearly all episodes
+    share is none. Such levels, and those of fewer than 20 episodes, come last (`worst_first`).
     Assumes independent episodes; for the tests see `rate_test` and `excess_tests`. Smallest n: 1 a side and level.
     """
     known = [key for key, c in counts.items() if c[1] > 0 and c[3] > 0]
@@ -68,21 +80,30 @@ def slice_drops(
     standing = dict(zip(compared, excesses, strict=True))
     adjusted = benjamini_hochberg([p for _, _, p in standing.values()])
     excess_q = dict(zip(standing, adjusted, strict=True))
+    totals = _totals(counts)
     slices = []
     for key, c in counts.items():
+        k_sim, all_sim, all_real = totals[key[0]]
+        few, shared = is_few(c[1], c[3]), is_shared(c[1], all_sim, c[3], all_real)
         if key not in q_values:
             side = "sim" if c[1] == 0 else "real"
-            slices.append(Slice(*key, c[1], c[3], "too few episodes", reason=f"No episodes in {side}."))
+            sure_loss = newcombe(k_sim, all_sim, c[2], c[3])[1][0] if c[3] and all_sim else None
+            reason = f"No episodes in {side}."
+            slices.append(
+                Slice(*key, c[1], c[3], "too few episodes", reason=reason, sure_loss=sure_loss, is_few=few,
+                      is_shared=shared)
+            )  # fmt: skip
             continue
         drop, interval = newcombe(*c)
         verdict = _verdict(drop, interval, q_values[key], relevant, level)
         excess, around, _ = standing.get(key, (None, None, None))
-        suspect = excess is not None and excess >= relevant and excess_q[key] <= level and verdict == "worse"
+        stands_out = excess is not None and excess >= relevant and excess_q[key] <= level
+        suspect = stands_out and verdict == "worse" and not shared
         slices.append(
             Slice(*key, c[1], c[3], verdict, drop, interval, *tests[key], q_values[key], excess, around,
-                  excess_q.get(key), suspect)
+                  excess_q.get(key), suspect, sure_loss=interval[0], is_few=few, is_shared=shared)
         )  # fmt: skip
-    return sorted(slices, key=lambda s: (s.drop is None, -(s.drop or 0.0), s.condition, s.level))
+    return sorted(slices, key=lambda s: (surest_first(s.sure_loss, leads=s.may_lead), s.condition, s.level))
 
 
 def newcombe(k_sim: int, n_sim: int, k_real: int, n_real: int, z: float = Z_95) -> tuple[float, Interval]:
@@ -166,6 +187,15 @@ def _verdict(drop: float, interval: Interval, q: float, relevant: float, level: 
     if q <= level and abs(drop) >= relevant:
         return "worse" if drop > 0 else "better"
     return "none" if -relevant < interval[0] and interval[1] < relevant else "too few episodes"
+
+
+def _totals(counts: Mapping[tuple[str, str], Counts]) -> dict[str, tuple[int, int, int]]:
+    """Of each condition, over its levels: the successes and the episodes in sim, and the episodes in real."""
+    totals: dict[str, tuple[int, int, int]] = {}
+    for (condition, _), c in counts.items():
+        k_sim, n_sim, n_real = totals.get(condition, (0, 0, 0))
+        totals[condition] = (k_sim + c[0], n_sim + c[1], n_real + c[3])
+    return totals
 
 
 def _rest(counts: Mapping[tuple[str, str], Counts], key: tuple[str, str]) -> Counts | None:
