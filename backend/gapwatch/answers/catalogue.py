@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gapwatch.answers import contract, drop, failures, ledger, onset, prediction, signals, slices, trend
+from gapwatch.answers import (
+    contract,
+    drop,
+    failures,
+    ledger,
+    onset,
+    prediction,
+    robots_sites,
+    signals,
+    slices,
+    trend,
+)
 from gapwatch.answers.answer_kind import AnswerKind
 
 DEPLOYMENT_ANSWERS: tuple[AnswerKind, ...] = (
@@ -12,6 +23,7 @@ DEPLOYMENT_ANSWERS: tuple[AnswerKind, ...] = (
     signals.KIND,
     trend.KIND,
     failures.KIND,
+    robots_sites.KIND,
     contract.KIND,
     onset.KIND,
     prediction.KIND,

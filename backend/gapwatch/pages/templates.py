@@ -32,9 +32,11 @@ from gapwatch.taxonomy import CATEGORIES
 FRONTEND = ROOT / "frontend"
 _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 SENTENCES: dict[str, Callable[..., Any]] = {
+    "age_of": captions.age_of,
     "baseline_words": baseline_words,
     "conditions_caption": captions.conditions_caption,
     "correlation": correlation,
+    "differs": captions.differs,
     "exposure_summary": captions.exposure_summary,
     "failed_how": failed_how,
     "failures_finding": captions.failures_finding,
@@ -46,6 +48,8 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "matched": matched,
     "real_higher": captions.real_higher,
     "robot_word": robot_word,
+    "robots_caption": captions.robots_caption,
+    "robots_finding": captions.robots_finding,
     "robots_words": robots_words,
     "sending_command": sending_command,
     "worst_conditions": captions.worst_conditions,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers import contract, drop, failures, ledger, onset, signals, slices, trend
+from gapwatch.answers import contract, drop, failures, ledger, onset, robots_sites, signals, slices, trend
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
 from gapwatch.answers.failure_weights import weigh_sides
@@ -17,6 +17,7 @@ from gapwatch.answers.mitigations import measure_mitigations, suggestions
 from gapwatch.answers.needs import Need
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import question_of
+from gapwatch.answers.robots_sites import answer_robots
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
@@ -43,6 +44,7 @@ NEEDS = (
     | failures.NEEDS
     | ledger.NEEDS
     | onset.NEEDS
+    | robots_sites.NEEDS
     | signals.NEEDS
     | slices.NEEDS
     | trend.NEEDS
@@ -122,6 +124,7 @@ class DeploymentHandlers:
             slices=slices,
             signals=answer_signals(sides),
             failures=answer_failures(sides, weighed),
+            robots=answer_robots(sides),
             trend=trend,
             contract=answer_contract(sides),
             onset=answer_onset(sides),

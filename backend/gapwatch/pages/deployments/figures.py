@@ -9,7 +9,7 @@ from gapwatch.answers.slices import SliceAnswer
 from gapwatch.answers.trend_line import trend_line
 from gapwatch.levels import MISSING, number_range
 from gapwatch.pages.deployments.view import DeploymentPage
-from gapwatch.pages.figures import conditions, failures, ledger, signals, trend
+from gapwatch.pages.figures import conditions, failures, ledger, signals, trend, units
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
@@ -49,6 +49,11 @@ class EpisodeLinks:
         query: dict[str, Any] = {"deployment": self._subject["deployment"], **self._filters}
         return self._links.to("episodes", evidence=category, **query)
 
+    def of_unit(self, by: str, name: str) -> str:
+        """The episodes of one robot or site."""
+        query: dict[str, Any] = {**self._subject, "domain": "real", **self._filters, by: name}
+        return self._links.to("episodes", **query)
+
     def failed_in(self, phase: str) -> str:
         return self.real(outcome="failure", phase=None if phase == failures.NO_PHASE else phase)
 
@@ -82,6 +87,10 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     if groups:
         drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None)
         heights["conditions"] = conditions.height(groups)
+    of_units = units.shown_units(page.robots.groups)
+    if of_units:
+        drawn["robots"] = units.units_figure(of_units, to.of_unit if to else None)
+        heights["robots"] = units.height(of_units)
     shown = [signal for signal in page.signals.signals if signal.seen == "both"][: signals.MOST_SHOWN]
     for number, signal in enumerate(shown):
         drawn[f"signal-{number}"] = signals.signal_figure(signal)

@@ -11,6 +11,7 @@ from gapwatch.answers.failures import FailureGroup, FailuresAnswer
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.onset import OnsetAnswer
+from gapwatch.answers.robots_sites import RobotsAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
 from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
@@ -19,7 +20,7 @@ from gapwatch.pages.exposures import Exposure, exposures
 from gapwatch.pages.filtering import Applied, window_choices
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
-from gapwatch.pages.sentences.sentence import Sentence
+from gapwatch.pages.sentences.sentence import Sentence, together
 from gapwatch.pages.sentences.stage import Check, Rung, checks, ladder
 from gapwatch.store.read.directory import DatedEvent
 
@@ -57,6 +58,7 @@ class DeploymentPage:
     slices: SlicesAnswer
     signals: SignalsAnswer
     failures: FailuresAnswer
+    robots: RobotsAnswer
     trend: TrendAnswer
     contract: ContractAnswer
     onset: OnsetAnswer
@@ -75,7 +77,10 @@ class DeploymentPage:
 
     @property
     def headline(self) -> Sentence:
-        return sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset)
+        return together(
+            sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset),
+            captions.odd_one(self.robots),
+        )
 
     @property
     def how_much(self) -> sentences.ShortAnswer:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from gapwatch.answers.answer import Caution
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
+from gapwatch.answers.robots_sites import RobotsAnswer, UnitRate
 from gapwatch.answers.signals import SignalAnswer
 from gapwatch.answers.slices import SliceAnswer
-from gapwatch.pages.sentences.sentence import Part, Sentence, Words, say, together
+from gapwatch.pages.sentences.sentence import Part, Sentence, Words, say, strong, together
 from gapwatch.pages.words import count, percent, plural, point_interval, points
 
 MOST_WORST = 3
@@ -96,6 +97,34 @@ def worst_conditions(slices: Sequence[SliceAnswer]) -> Sentence:
 
 def few_levels(number: int, fewest: int) -> str:
     return f"{plural(number, 'level')} with fewer than {fewest} episodes"
+
+
+def odd_one(robots: RobotsAnswer) -> Sentence | None:
+    """The robot or the site that stands out, at the end of the headline."""
+    return None if robots.sentence is None else say(strong(robots.sentence))
+
+
+def robots_finding(robots: RobotsAnswer) -> str:
+    if robots.sentence is not None:
+        return robots.sentence
+    return "Nobody stands out: what differs here, chance explains, or it is less than 5 points."
+
+
+def robots_caption(robots: RobotsAnswer) -> str:
+    caption = "Lines: 95 % interval. Dotted: the others together. ◆ stands out."
+    few = sum(unit.few for group in robots.groups for unit in group.units)
+    return f"{caption} Not drawn, with fewer than {robots.fewest} episodes: {few}." if few else caption
+
+
+def differs(unit: UnitRate) -> str:
+    """What it loses against the others, in points."""
+    if unit.lost is None or unit.lost_interval is None:
+        return "–"
+    return f"{points(unit.lost)} {point_interval(unit.lost_interval)}"
+
+
+def age_of(days: float) -> str:
+    return "within a day" if days < 1 else f"{plural(round(days), 'day')} ago"
 
 
 def conditions_caption(pooled: Sequence[str]) -> str:

@@ -50,11 +50,16 @@ def find_deployment(connection: Connection, project_id: int, slug: str) -> Deplo
 
 @dataclass(frozen=True)
 class DatedEvent:
-    """A dated fact that may explain a change: a release, a calibration, a mitigation."""
+    """A dated fact that may explain a change: a release, a calibration, a mitigation.
+
+    `robots` and `site` are those that it names as its own, if it does.
+    """
 
     kind: str
     at: datetime
     title: str
+    robots: tuple[str, ...] = ()
+    site: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,8 @@ SELECT p.options,
         WHERE v.project_id = p.id AND v.name = {policy}) AS versions,
        ARRAY(SELECT DISTINCT unnest(n.names) AS name FROM name_sets n
              WHERE n.project_id = p.id AND n.kind = 'metric' ORDER BY name LIMIT 300) AS metrics,
-       (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title)) FROM
-           (SELECT kind, at, title FROM events WHERE project_id = :p
+       (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title, e.details)) FROM
+           (SELECT kind, at, title, details FROM events WHERE project_id = :p
               AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
        ) AS events,
        (SELECT x.state -> 'clusters' FROM detectors x WHERE x.project_id = :p AND x.deployment_id = {deployment}
@@ -118,11 +123,18 @@ def _surroundings(row: Any) -> Surroundings:
         dict(sorted(versions.items())),
         tuple(row["metrics"]),
         tuple(
-            DatedEvent(kind, datetime.fromisoformat(at), title)
-            for kind, at, title in reversed(row["events"] or [])
+            DatedEvent(kind, datetime.fromisoformat(at), title, *_named(details or {}))
+            for kind, at, title, details in reversed(row["events"] or [])
         ),
         tuple(row["clusters"]) if row["clusters"] else None,
     )
+
+
+def _named(details: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
+    """The robots and the site of an event's details, which may hold anything."""
+    robots, site = details.get("robots"), details.get("site")
+    names = tuple(name for name in robots if isinstance(name, str)) if isinstance(robots, list) else ()
+    return names, site if isinstance(site, str) else None
 
 
 def deployments(
