@@ -11,6 +11,7 @@ from gapwatch.settings import ROOT
 TESTS, CODE, CLIENT = ROOT / "tests", ROOT / "backend" / "gapwatch", ROOT / "client" / "gapwatch_client"
 # Folders that are no part of the service, or about all of it: what they hold.
 SUBJECTS = {
+    "attack": "what the worst users do, each a hole that was open once",
     "browser": "what a person sees in Chromium",
     "client": "the package that robots and simulators install",
     "faults": "what remains when parts are killed, and while they are",

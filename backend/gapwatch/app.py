@@ -22,7 +22,7 @@ from gapwatch.api.calendars import calendar_routes
 from gapwatch.api.channels import channel_routes
 from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
-from gapwatch.api.exports import export_chunks
+from gapwatch.api.exports import Exports
 from gapwatch.api.health import HealthRoutes
 from gapwatch.api.incidents import incident_routes
 from gapwatch.api.keys import key_routes
@@ -60,6 +60,7 @@ def make_app(settings: Settings) -> ASGIApp:
     if settings.database_url is None:
         raise ValueError("web needs GAPWATCH_DATABASE_URL")
     database = Database(settings.database_url, pool_size=10, application="gapwatch-web")
+    exports = Exports(settings.database_url)
     pool = make_pool(settings.database_url, size=INGEST_CONNECTIONS)
     nudger = Nudger(make_celery(settings))
     pages = Pages()
@@ -82,6 +83,7 @@ def make_app(settings: Settings) -> ASGIApp:
             stopped.set()
             nudger.close()
             await pool.close()
+            exports.close()
             database.close()
 
     app = FastAPI(
@@ -100,7 +102,7 @@ def make_app(settings: Settings) -> ASGIApp:
     app.router.routes += ingest.routes()
     sealer = Sealer(settings.server_secret())
     for router in (
-        episode_routes(database, keyring),
+        episode_routes(database, keyring, exports),
         deployment_routes(database, keyring),
         baseline_routes(database, keyring),
         policy_routes(database, keyring),
@@ -125,7 +127,7 @@ def make_app(settings: Settings) -> ASGIApp:
         settings,
         nudge=nudger.nudge,
         sealer=sealer,
-        export=lambda project_id, wanted: export_chunks(database, project_id, wanted, "csv"),
+        export=lambda project_id, wanted: exports.answer(project_id, wanted, "csv"),
     ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     _answer_errors(app, pages)

@@ -20,6 +20,8 @@ log = structlog.get_logger()
 WHOLE_ANSWER = "gapwatch.whole_answer"
 # Another: get the body if it has arrived completely. Small ones arrive with their head.
 WHOLE_BODY = "gapwatch.whole_body"
+# And another: break the connection at once, whatever is still to be sent.
+ABORT = "gapwatch.abort"
 
 _encode = msgspec.json.Encoder().encode
 

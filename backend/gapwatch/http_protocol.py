@@ -1,5 +1,6 @@
-"""Uvicorn's HTTP protocol with limits that it lacks: on the time and size of a request's head, and on how long a
-client may keep sending after it was answered. It also writes whole answers in one piece."""
+"""Uvicorn's HTTP protocol with limits that it lacks: on the time and size of a request's head, on how long a
+client may keep sending after it was answered, and on how long it may leave an answer unread. It also writes whole
+answers in one piece."""
 
 from __future__ import annotations
 
@@ -12,13 +13,15 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from gapwatch.errors import problem
-from gapwatch.fast_answers import WHOLE_ANSWER, WHOLE_BODY
+from gapwatch.fast_answers import ABORT, WHOLE_ANSWER, WHOLE_BODY
 
 HEAD_WITHIN_S = 15.0
 LARGEST_HEAD = 64 * 1024
 LARGEST_URL = 16 * 1024
 # A client that was refused early may finish sending, so that it gets the answer instead of a reset.
 LINGER_S = 2.0
+# A client that reads nothing of an answer for this long is cut off: closing would wait for it without end.
+STALLED_S = 30.0
 
 _WORDS = {
     400: ("malformed-request", "Bad Request", "This is not a valid HTTP request."),
@@ -42,6 +45,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._heads = 0
         self._body_pending = False
         self._refusal = 400
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._unwritten = 0
         self.url = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -50,6 +55,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -98,6 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle.scope["extensions"] = {
             WHOLE_ANSWER: partial(_write_answer, cycle),  # type: ignore[dict-item]
             WHOLE_BODY: partial(_take_body, cycle),  # type: ignore[dict-item]
+            ABORT: self.transport.abort,  # type: ignore[dict-item]
         }
         super()._start_asgi_task(cycle, app)
 
@@ -105,6 +112,36 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self._body_pending and not self.transport.is_closing():
             self._start(LINGER_S, self.transport.close)
+        if self._write_timer is None:
+            self._watch_reader()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stop_watching()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_watching()
+        self._watch_reader()
+
+    def _watch_reader(self) -> None:
+        """While something waits to be written, look from time to time whether it gets less."""
+        self._unwritten = self.transport.get_write_buffer_size()
+        if self._unwritten:
+            self._write_timer = self.loop.call_later(STALLED_S, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        self._write_timer = None
+        if self.transport.get_write_buffer_size() >= self._unwritten:
+            self.transport.abort()
+        else:
+            self._watch_reader()
+
+    def _stop_watching(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     def send_400_response(self, msg: str) -> None:
         """Answer errors that never become a request in the service's error format too."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api import examples
-from gapwatch.api.exports import MEDIA_TYPES, export_chunks
+from gapwatch.api.exports import Exports
 from gapwatch.api.parameters import read_mark, refuse_repeated, write_mark
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
@@ -34,7 +33,7 @@ class EpisodeExport(EpisodeFilter):
     format: Literal["csv", "ndjson", "parquet"] = Field("csv", description="The kind of file.")
 
 
-def episode_routes(database: Database, keyring: Keyring) -> APIRouter:
+def episode_routes(database: Database, keyring: Keyring, exports: Exports) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["episodes"])
     reader = Depends(keyring.needs("read"))
     once = Depends(refuse_repeated)
@@ -57,19 +56,15 @@ def episode_routes(database: Database, keyring: Keyring) -> APIRouter:
         "/episodes/export",
         dependencies=[once],
         summary="Export episodes",
-        responses=problems(401, 403, 422, 503) | examples.export,
+        responses=problems(401, 403, 422, 429, 503) | examples.export,
     )
     def export_episodes(query: Annotated[EpisodeExport, Query()], holder: KeyHolder = reader) -> Any:
         """Every episode that matches, oldest first, streamed as CSV, NDJSON or Parquet.
 
-        Text that a spreadsheet would run as a formula starts with an apostrophe in CSV.
+        Text that a spreadsheet would run as a formula starts with an apostrophe in CSV. A project may run two
+        exports at a time. A reader that stalls is cut off: a file is complete only if its last chunk came.
         """
-        day = f"{datetime.now(UTC):%Y-%m-%d}"
-        return StreamingResponse(
-            export_chunks(database, holder.project_id, query, query.format),
-            media_type=MEDIA_TYPES[query.format],
-            headers={"Content-Disposition": f'attachment; filename="episodes-{day}.{query.format}"'},
-        )
+        return exports.answer(holder.project_id, query, query.format)
 
     @router.get(
         "/episodes/{episode_id}",

@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from gapwatch.doors.lanes import Lanes
+from gapwatch.doors.streamed_file import StreamedFile
 from gapwatch.filters import EpisodeFilter
 from gapwatch.record import LATER_FIELDS
 from gapwatch.store.core.database import Database
@@ -20,8 +23,10 @@ MEDIA_TYPES = {
     "ndjson": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
 }
+# Of a process. Each holds a database connection until its reader has it all.
+MOST_EXPORTS = 8
 ROWS_AT_ONCE = 1000
-PARQUET_ROWS_AT_ONCE = 20_000
+PARQUET_ROWS_AT_ONCE = 5000
 
 # What a spreadsheet takes for the start of a formula (OWASP, CSV injection).
 _FORMULA = re.compile(r"^[=+\-@\t\r\n]")
@@ -43,7 +48,29 @@ _INTEGERS = {
 _AS_JSON = ("contract", "embedding", "links", "provenance", *(f.column for f in LATER_FIELDS))
 
 
-def export_chunks(database: Database, project_id: int, wanted: EpisodeFilter, kind: str) -> Iterator[bytes]:
+class Exports:
+    """Files of episodes, read through connections of their own: however slow readers are, pages keep theirs."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database = Database(database_url, pool_size=MOST_EXPORTS, overflow=0, application="gapwatch-export")
+        self._lanes = Lanes("two exports", overall=MOST_EXPORTS, at_once=2, waiting=0)
+
+    def answer(self, project_id: int, wanted: EpisodeFilter, kind: str) -> StreamedFile:
+        return StreamedFile(
+            lambda: export_chunks(self._database, project_id, wanted, kind),
+            name=f"episodes-{datetime.now(UTC):%Y-%m-%d}.{kind}",
+            media_type=MEDIA_TYPES[kind],
+            lanes=self._lanes,
+            project_id=project_id,
+        )
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def export_chunks(
+    database: Database, project_id: int, wanted: EpisodeFilter, kind: str
+) -> Generator[bytes, None, None]:
     with database.transaction() as connection:
         names = episodes.known_names(connection, project_id)
         records = episodes.stream_episodes(connection, project_id, wanted)

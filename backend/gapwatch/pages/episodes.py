@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gapwatch.answers import ledger
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes
@@ -28,8 +28,8 @@ MOST_BEHIND = 200
 # The filters of a list that statistics know too.
 SHARED = ("condition", "robot", "site", "stage", "since", "until")
 
-# Every matching episode as a file, in pieces: wired in by the application.
-Export = Callable[[int, EpisodeFilter], Iterator[bytes]]
+# Every matching episode as a file: wired in by the application.
+Export = Callable[[int, EpisodeFilter], Response]
 
 
 class ListFilter(EpisodeFilter):
@@ -86,7 +86,7 @@ class EpisodesHandlers:
         if asked.filter.evidence is not None and asked.filter.deployment is not None:
             return _behind(visit, asked)
         if visit.request.query_params.get("format") == "csv":
-            return self._csv(visit, asked.filter)
+            return self._export(visit.project_id, asked.filter)
         links = visit.frame.links
         after = read_mark(visit.request.query_params.get("after"))
         records, place = episodes.episodes_page(visit.transaction, visit.project_id, asked.filter, after, PAGE)
@@ -102,14 +102,6 @@ class EpisodesHandlers:
             deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
         )
         return View("episodes.html", page, 422 if asked.problems else 200)
-
-    def _csv(self, visit: Visit, wanted: EpisodeFilter) -> Response:
-        name = f"episodes-{datetime.now(UTC):%Y-%m-%d}.csv"
-        return StreamingResponse(
-            self._export(visit.project_id, wanted),
-            media_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
 
 
 def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:

@@ -48,7 +48,13 @@ def session_options(statement_timeout_s: int) -> str:
 
 class Database:
     def __init__(
-        self, url: str, *, pool_size: int = 5, statement_timeout_s: int = 30, application: str = "gapwatch"
+        self,
+        url: str,
+        *,
+        pool_size: int = 5,
+        overflow: int | None = None,
+        statement_timeout_s: int = 30,
+        application: str = "gapwatch",
     ) -> None:
         self.url = url
         self.engine = create_engine(
@@ -56,7 +62,7 @@ class Database:
             # Errors must not carry what people sent into the log.
             hide_parameters=True,
             pool_size=pool_size,
-            max_overflow=pool_size,
+            max_overflow=pool_size if overflow is None else overflow,
             pool_timeout=5,
             # After a restart of Postgres every pooled connection is dead; pinging finds out in time.
             pool_pre_ping=True,

@@ -82,8 +82,9 @@ def episodes_page(
 def stream_episodes(connection: Connection, project_id: int, wanted: EpisodeFilter) -> Iterator[dict[str, Any]]:
     """Every matching episode, oldest first, through a cursor on the server: memory stays flat."""
     where, parameters = _where(wanted)
-    connection.execute(text("SET LOCAL statement_timeout = 0"))
-    connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '10min'"))
+    # Each fetch is a statement. Between two of them the reader takes what was fetched.
+    connection.execute(text("SET LOCAL statement_timeout = '2min'"))
+    connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '2min'"))
     rows = connection.execution_options(stream_results=True, max_row_buffer=STREAM_ROWS).execute(
         text(f"{_SELECT}{where} ORDER BY e.started_at, e.id"), {"project_id": project_id, **parameters}
     )
