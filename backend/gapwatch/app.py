@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from gapwatch.api.robots import robot_routes
 from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
+from gapwatch.doors.bounded_body import BoundedBodies
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
 from gapwatch.ingest.disk_space import DiskSpaceGuard
 from gapwatch.ingest.rate_limits import RateLimits
@@ -130,8 +131,11 @@ def make_app(settings: Settings) -> ASGIApp:
         export=lambda project_id, wanted: exports.answer(project_id, wanted, "csv"),
     ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
-    _answer_errors(app, pages)
-    return RequestContext(app, https=settings.public_url.startswith("https://"), posts=ingest.posts())
+    ours = _answer_errors(app, pages)
+    bounded = BoundedBodies(
+        app, know_key=lambda request: keyring.know(request.headers.getlist("authorization")), answer=ours
+    )
+    return RequestContext(bounded, https=settings.public_url.startswith("https://"), posts=ingest.posts())
 
 
 def _mark_alive(database: Database, stopped: threading.Event) -> None:
@@ -148,7 +152,9 @@ def _mark_alive(database: Database, stopped: threading.Event) -> None:
             return
 
 
-def _answer_errors(app: FastAPI, pages: Pages) -> None:
+def _answer_errors(app: FastAPI, pages: Pages) -> Callable[[Request, Exception], Response]:
+    """Give every error its answer. Return what answers our own."""
+
     def answer(request: Request, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
         """problem+json, or the same as a page for a browser outside the API."""
         wants_html = "text/html" in request.headers.get("accept", "")
@@ -200,6 +206,7 @@ def _answer_errors(app: FastAPI, pages: Pages) -> None:
     app.add_exception_handler(DatabaseError, databases)
     # Starlette answers 500 and raises again for the server to log; ours answers and logs once.
     app.add_exception_handler(Exception, unexpected)
+    return ours
 
 
 def _instance(request: Request) -> str:

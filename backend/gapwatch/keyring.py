@@ -30,7 +30,14 @@ class Keyring:
         self._lately_touched: TTLCache[int, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
 
     async def authorize(self, authorization: list[str], scope: str) -> KeyHolder:
-        """Return the holder of a valid key with the scope. Absent, wrong, revoked and expired get one answer."""
+        """Return the holder of a valid key with the scope."""
+        holder = await self.know(authorization)
+        if not holder.may(scope):
+            raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
+        return holder
+
+    async def know(self, authorization: list[str]) -> KeyHolder:
+        """Return the holder of a valid key. Absent, wrong, revoked and expired get one answer."""
         secret = bearer(authorization[0]) if len(authorization) == 1 else None
         holder = None
         if secret is not None:
@@ -43,8 +50,6 @@ class Keyring:
                 "Send a valid API key as `Authorization: Bearer gw_…`.",
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        if not holder.may(scope):
-            raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
         return holder
 
     def needs(self, scope: str) -> Callable[[Request], Awaitable[KeyHolder]]:

@@ -1,14 +1,13 @@
 """One reader of files cannot take anybody's connections: neither by going away nor by staying without reading."""
 
 import asyncio
-import contextlib
 import socket
 import threading
 import time
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
+from attack.serving import serving
 from people import Browser, somebody
 from sqlalchemy import text
 
@@ -16,7 +15,6 @@ from gapwatch import http_protocol
 from gapwatch.doors import streamed_file
 from gapwatch.doors.lanes import Lanes
 from gapwatch.doors.streamed_file import StreamedFile
-from gapwatch.http_protocol import BoundedProtocol
 from parts import Project, episode, wait_until
 
 NOTE = "x" * 3900
@@ -103,22 +101,6 @@ def test_a_refused_export_says_why_and_when_to_come_again(attacked, full):
             page = browser.get("/episodes?format=csv")
         assert page.status_code == 429
         assert "<html" in page.text and "two exports at a time" in page.text
-
-
-@contextlib.contextmanager
-def serving(app):
-    """A server of this process, so that its deadlines can be short."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, http=BoundedProtocol, loop="uvloop", lifespan="off", log_config=None)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, what="the server listening")
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1], server
-    finally:
-        server.should_exit = True
-        thread.join(10)
 
 
 @pytest.mark.parametrize("kind", ["whole", "streamed"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import zlib
 from collections.abc import Callable
@@ -11,12 +10,12 @@ from functools import lru_cache
 import zstandard
 from starlette.types import Receive, Scope
 
-from gapwatch.errors import BodyTooLarge, MalformedBody, RequestTimeout, UnsupportedMediaType
+from gapwatch.doors.bounded_body import BoundedBody, too_large
+from gapwatch.errors import MalformedBody, UnsupportedMediaType
 from gapwatch.fast_answers import WHOLE_BODY
 
 LARGEST_SINGLE = 1024 * 1024
 LARGEST_BATCH = 20 * 1024 * 1024
-BODY_WITHIN_S = 15.0
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
@@ -64,39 +63,18 @@ async def read_body(call: Call, limit: int) -> bytes:
         raise UnsupportedMediaType(
             "Send Content-Encoding: gzip or zstd, or none.", headers={"Accept-Encoding": "gzip, zstd"}
         )
-    length = call.first(b"content-length") or ""
-    if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
+    body = BoundedBody(call.receive, limit)
+    body.refuse_declared(call.first(b"content-length") or "")
     packed = call.body_at_hand()
     if packed is None:
-        try:
-            async with asyncio.timeout(BODY_WITHIN_S):
-                packed = await _receive(call.receive, limit)
-        except TimeoutError:
-            raise RequestTimeout(f"The body did not arrive within {BODY_WITHIN_S:.0f} s.") from None
+        packed = await body.read()
     elif len(packed) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     if encoding == "gzip":
         return _gunzip(packed, limit)
     if encoding == "zstd":
         return _unzstd(packed, limit)
     return packed
-
-
-async def _receive(receive: Receive, limit: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise MalformedBody("The connection closed before the body was complete.")
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return chunk if len(chunks) == 1 else b"".join(chunks)
 
 
 def _gunzip(packed: bytes, limit: int) -> bytes:
@@ -107,7 +85,7 @@ def _gunzip(packed: bytes, limit: int) -> bytes:
     except zlib.error:
         raise MalformedBody("The body is not gzip, although Content-Encoding says so.") from None
     if len(body) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     if not unpacker.eof:
         raise MalformedBody("The gzip body ends too early.")
     if unpacker.unused_data:
@@ -123,7 +101,7 @@ def _unzstd(packed: bytes, limit: int) -> bytes:
         if size < 0:  # the frame does not say: unpack a little at a time to find out
             size = _unpacked_size(unpacker, packed, limit)
         if size > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         frame = unpacker.decompressobj()
         body = frame.decompress(packed)
     except zstandard.ZstdError:
@@ -141,8 +119,3 @@ def _unpacked_size(unpacker: zstandard.ZstdDecompressor, packed: bytes, limit: i
         while size <= limit and (chunk := reader.read(256 * 1024)):
             size += len(chunk)
     return size
-
-
-def _too_large(limit: int) -> BodyTooLarge:
-    # Without `Connection: close`: the protocol lets the sender finish, and then closes.
-    return BodyTooLarge(f"A body may have at most {limit // (1024 * 1024)} MiB; send smaller batches.")

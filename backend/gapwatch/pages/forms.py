@@ -1,4 +1,4 @@
-"""Small HTML forms: read within bounds."""
+"""Small HTML forms; the size and time of a body are bounded for every request (`doors/bounded_body.py`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from gapwatch.errors import BodyTooLarge, MalformedBody, UnsupportedMediaType
+from gapwatch.errors import MalformedBody, UnsupportedMediaType
 
-LARGEST_FORM = 64 * 1024
 MOST_FIELDS = 500
 
 
@@ -45,11 +44,7 @@ async def read_form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise UnsupportedMediaType("Send the form as application/x-www-form-urlencoded.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
-            raise BodyTooLarge("The form is too large.")
+    body = await request.body()
     try:
         pairs = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"

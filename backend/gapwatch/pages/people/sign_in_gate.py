@@ -47,6 +47,9 @@ class SignInGate:
         """An endpoint for members with at least this role; None: whoever is signed in, in a project or not."""
 
         async def endpoint(request: Request) -> Response:
+            if request.method not in SAFE_METHODS:
+                # Before anything is read of what a stranger sends.
+                await run_in_threadpool(self._refuse_stranger, request)
             form = await self._form(request)
             return await run_in_threadpool(self._enter, request, form, needed, handler)
 
@@ -104,6 +107,11 @@ class SignInGate:
         same = origin is None or _origin(origin)[1] in here
         if not same or site not in {"same-origin", "none"}:
             raise Forbidden("This form was sent from another site.")
+
+    def _refuse_stranger(self, request: Request) -> None:
+        with self.database.transaction() as transaction:
+            if self.session(transaction, request) is None:
+                raise _not_signed_in()
 
     def _enter(self, request: Request, form: Form, needed: Role | None, handler: Handler) -> Response:
         is_change = request.method not in SAFE_METHODS
@@ -163,8 +171,12 @@ class SignInGate:
 def _to_sign_in(request: Request) -> Response:
     wants_json = "application/json" in request.headers.get("accept", "")
     if request.method not in SAFE_METHODS or wants_json:
-        raise NotSignedIn("Sign in first.")
+        raise _not_signed_in()
     return RedirectResponse(f"/sign-in?to={quote(_address(request))}", 303)
+
+
+def _not_signed_in() -> NotSignedIn:
+    return NotSignedIn("Sign in first.")
 
 
 def _address(request: Request) -> str:
