@@ -16,6 +16,7 @@ from gapwatch.alerts import timed_rounds
 from gapwatch.alerts.address_confirmation import confirm_link
 from gapwatch.alerts.outbox import Sender
 from gapwatch.alerts.resending import is_resend_due, resend_open
+from gapwatch.alerts.retired_channels import replace_apprise
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
@@ -93,6 +94,7 @@ class Worker:
                     trim_rejected(connection)
                     access.drop_old_sessions(connection)
                     members.drop_what_is_over(connection)
+                    replace_apprise(connection, Sealer(self.settings.server_secret()))
                 kinds = work.kinds_due(connection)
                 if watch_queue.projects_due(connection) or rewatches.due_rewatches(connection):
                     kinds.append("watch")

@@ -1,4 +1,5 @@
-"""The outside world, played by a local server: PagerDuty, Slack, Alertmanager, a webhook and a mail server.
+"""The outside world, played by a local server: PagerDuty, Slack, Alertmanager, a webhook, a mail server and the
+services of `services.py`.
 
 Each keeps the documented semantics of its model, writes down everything it gets with the time, and has bad days: the
 next answers can be told beforehand.
@@ -16,6 +17,8 @@ from datetime import UTC, datetime
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from alerts import services
 
 # How often a server looks whether it shall stop; every test waits for that.
 STOPS_WITHIN_S = 0.01
@@ -60,6 +63,7 @@ class Receiver:
         self.lock = threading.Lock()
         self.incidents: dict[str, dict[str, Any]] = {}
         self.alertmanager: dict[str, dict[str, Any]] = {}
+        self.opsgenie = services.Opsgenie()
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -115,8 +119,13 @@ class Receiver:
                 status, answer = self._alertmanager(got)
             elif got.path.startswith("/services/"):
                 status, answer = self._slack(got)
+            elif got.path.startswith("/v2/alerts"):
+                status, answer = self.opsgenie.take(got)
+            elif got.path == "/":
+                status, answer = services.ntfy(got)
             else:
-                status, answer = 200, b"thank you"
+                plays = (play for path, play in services.BY_PATH.items() if got.path.startswith(path))
+                status, answer = next(plays, lambda _: (200, b"thank you"))(got)
             if status < 300:
                 self.taken.append(got)
             return status, answer

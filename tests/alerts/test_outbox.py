@@ -62,7 +62,7 @@ def test_a_channel_of_a_kind_that_this_release_does_not_know_is_refused_with_a_s
     stage.send()
     assert stage.deliveries() == [("trigger", "dead", "change")]
     assert stage.rows("SELECT answer FROM delivery_attempts") == [
-        ("this release does not know the channel's kind",)
+        ("This release does not know the kind of this channel; nothing is sent here.",)
     ]
 
 

@@ -12,10 +12,12 @@ import structlog
 
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts import delivery_queue
+from gapwatch.channels.cleaning import cleaned
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import CHANNEL_KINDS, email, read_config
 from gapwatch.channels.kinds.email import EmailConfig
 from gapwatch.channels.message import Attempt, Message, ToldReason
+from gapwatch.channels.retired import problem_of
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.alerting import mail_addresses, outbox
 from gapwatch.store.alerting.mail_addresses import MailAddress
@@ -70,23 +72,26 @@ class Sender:
         secrets = self._sealer.open(delivery.sealed)
         if not delivery.enabled:
             return Attempt("refused", None, "the channel is switched off", 0)
-        if delivery.kind not in CHANNEL_KINDS:
-            return Attempt("refused", None, "this release does not know the channel's kind", 0)
+        if problem := problem_of(delivery.kind):
+            return Attempt("refused", None, problem, 0)
         if secrets is None:
             return Attempt(
                 "unready", None, "the channel's secrets are of another server secret; set them again", 0
             )
         try:
-            config = read_config(delivery.kind, delivery.config, secrets)
-            if isinstance(config, EmailConfig):
-                return self._mail(connection, config, delivery)
-            told = outbox.told_before(connection, delivery) if delivery.incident_id is not None else []
-            return CHANNEL_KINDS[delivery.kind].send(config, message_of(delivery, told), self._egress)
+            return cleaned(self._call(connection, delivery, secrets), secrets, delivery.config)
         except ServiceUnavailable:
             raise
         except Exception as error:
             log.exception("channel failed", delivery_id=delivery.id, kind=delivery.kind)
             return Attempt("refused", None, f"the channel failed: {type(error).__name__}", 0)
+
+    def _call(self, connection: Connection, delivery: ClaimedDelivery, secrets: dict[str, object]) -> Attempt:
+        config = read_config(delivery.kind, delivery.config, secrets)
+        if isinstance(config, EmailConfig):
+            return self._mail(connection, config, delivery)
+        told = outbox.told_before(connection, delivery) if delivery.incident_id is not None else []
+        return CHANNEL_KINDS[delivery.kind].send(config, message_of(delivery, told), self._egress)
 
     def _mail(self, connection: Connection, config: EmailConfig, delivery: ClaimedDelivery) -> Attempt:
         """Mail the addresses that have confirmed, or ask one whether it wants alerts."""

@@ -14,6 +14,7 @@ import structlog
 
 from gapwatch.access.sealing import Sealer
 from gapwatch.alerts.deployment_labels import labels_of
+from gapwatch.channels.cleaning import cleaned
 from gapwatch.channels.egress import Egress
 from gapwatch.channels.kinds import CHANNEL_KINDS, read_config
 from gapwatch.channels.kinds.alertmanager import ENDED_FOR, RESEND_EVERY
@@ -126,7 +127,8 @@ def _try(channel: ResendChannel, incidents: list[StandingIncident], sealer: Seal
         for incident in incidents
     ]
     try:
-        return send(read_config(channel.kind, channel.config, secrets), messages, egress)
+        attempt = send(read_config(channel.kind, channel.config, secrets), messages, egress)
+        return cleaned(attempt, secrets, channel.config)
     except ServiceUnavailable:
         raise
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Set
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path
@@ -15,8 +16,9 @@ from gapwatch.api import alert_bodies as bodies
 from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, refuse
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
-from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
-from gapwatch.errors import Conflict, NotFound, ServiceUnavailable
+from gapwatch.channels.kinds import StoredConfig, secrets_that_stay, split_secrets
+from gapwatch.channels.retired import problem_of
+from gapwatch.errors import Conflict, Fault, Invalid, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
 from gapwatch.pipeline import Nudger
 from gapwatch.store.alerting import (
@@ -34,18 +36,26 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
     router = APIRouter(prefix="/api/v1", tags=["alerting"])
     reader, admin, once = Depends(keyring.needs("read")), Depends(keyring.needs("admin")), Depends(refuse_repeated)
 
+    def stored_config(connection: Connection, project_id: int, channel_id: int) -> StoredConfig | None:
+        channels = alert_settings.channels(connection, project_id, channel_id)
+        if not channels:
+            raise NotFound("There is no channel with this id.")
+        secrets = sealer.open(alert_settings.sealed_secret(connection, project_id, channel_id))
+        return None if secrets is None else StoredConfig(channels[0].kind, dict(channels[0].config), secrets)
+
     def save(wanted: bodies.ChannelBody, holder: KeyHolder, channel_id: int | None) -> dict[str, Any]:
         with database.transaction() as connection:
-            config = wanted.config
-            if channel_id is not None:
-                # Keep secrets that are left out: nobody can read them back to send them again.
-                kept = sealer.open(alert_settings.sealed_secret(connection, holder.project_id, channel_id)) or {}
-                known = CHANNEL_KINDS[wanted.kind].config.model_fields
-                config = {name: value for name, value in kept.items() if name in known} | config
+            # Secrets that are left out stay, nobody can read them back to send them again; but only while they go
+            # to whom they were given for.
+            stored = None if channel_id is None else stored_config(connection, holder.project_id, channel_id)
+            kept, dropped = secrets_that_stay(wanted.kind, wanted.config, stored)
             try:
-                shown, secrets = split_secrets(wanted.kind, config)
+                shown, secrets = split_secrets(wanted.kind, {**kept, **wanted.config})
             except ValidationError as error:
-                raise refuse(error, "config") from None
+                raise _refuse_config(error, dropped) from None
+            fate = alert_settings.SecretFate(
+                set=sorted(secrets.keys() - kept.keys()), kept=sorted(kept), dropped=sorted(dropped)
+            )
             other = alert_settings.channel_named(connection, holder.project_id, wanted.name)
             if other not in {None, channel_id}:
                 raise Conflict("There is a channel with this name.")
@@ -60,11 +70,14 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
                 routing=wanted.routing,
                 enabled=wanted.enabled,
                 actor=actor_of(holder),
+                secrets=fate,
             )
             if saved_id is None:
                 raise NotFound("There is no channel with this id.")
             [channel] = alert_settings.channels(connection, holder.project_id, saved_id)
             answer = _channel(connection, holder.project_id, channel)
+            if dropped:
+                answer["dropped_secrets"] = sorted(dropped)
         nudger.nudge("send")
         return answer
 
@@ -94,7 +107,9 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
         wanted: Annotated[bodies.ChannelBody, Body(openapi_examples=example(bodies.CHANNEL))],
         holder: KeyHolder = admin,
     ) -> Any:
-        """The whole channel again; secrets that are left out stay as they are."""
+        """The whole channel again. Secrets that are left out stay as they are while the kind, the host and the
+        user they were given for do; otherwise they are dropped, and `dropped_secrets` names them.
+        """
         return JSONResponse(save(wanted, holder, channel_id))
 
     @router.delete(
@@ -148,6 +163,18 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
         raise ServiceUnavailable("No worker has sent the test yet; the delivery log will tell.")
 
 
+def _refuse_config(error: ValidationError, dropped: Set[str]) -> Invalid:
+    refused = refuse(error, "config")
+    given_again = "must be given again: the stored one was given for another kind, host or user"
+    faults = [
+        Fault(pointer=fault["pointer"], code=fault["code"], message=given_again)
+        if fault["code"] == "missing" and fault["pointer"].rpartition("/")[2] in dropped
+        else fault
+        for fault in refused.errors
+    ]
+    return Invalid(refused.detail, errors=faults)
+
+
 def _channel(connection: Connection, project_id: int, channel: alert_settings.Channel) -> dict[str, Any]:
     shown = {
         "id": channel.id,
@@ -158,6 +185,8 @@ def _channel(connection: Connection, project_id: int, channel: alert_settings.Ch
         "enabled": channel.enabled,
         "created_at": as_json(channel.created_at),
     }
+    if problem := problem_of(channel.kind):
+        shown["problem"] = problem
     if channel.resent_at is not None or channel.resend_failures:
         shown["resending"] = {
             "at": as_json(channel.resent_at),

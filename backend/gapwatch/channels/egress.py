@@ -18,7 +18,7 @@ from gapwatch.channels.message import Attempt
 CONNECT_WITHIN_S, ANSWER_WITHIN_S = 5.0, 10.0
 LARGEST_ANSWER = 64 * 1024
 SHOWN_ANSWER = 2000
-PUBLIC_PORTS = {80, 443}
+PUBLIC_PORTS, PUBLIC_MAIL_PORTS = {80, 443}, {25, 465, 587, 2525}
 # Tried again: too many, too slow, or their fault. Everything else that is no success will not get better.
 PASSING = {408, 425, 429}
 SERVER_FAULT, OK_FROM, OK_TO = 500, 200, 300
@@ -63,6 +63,19 @@ class Egress:
         if port not in PUBLIC_PORTS:
             raise EgressRefused("the target must be on port 443 or 80; see GAPWATCH_ALLOW_PRIVATE_TARGETS")
         return parts
+
+    def resolve_mail_server(self, host: str, port: int, *, is_encrypted: bool, has_password: bool) -> str:
+        """The same for a mail server: on its ports alone, and with a password only if nobody can listen."""
+        if not self.allow_private:
+            if port not in PUBLIC_MAIL_PORTS:
+                raise EgressRefused(
+                    "a mail server must be on port 25, 465, 587 or 2525; see GAPWATCH_ALLOW_PRIVATE_TARGETS"
+                )
+            if has_password and not is_encrypted:
+                raise EgressRefused(
+                    "a password is sent over starttls or tls only; see GAPWATCH_ALLOW_PRIVATE_TARGETS"
+                )
+        return self.resolve(host, port)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Attempt:
         """Send one request: no redirects, no proxy of the environment, bounded in time and size."""

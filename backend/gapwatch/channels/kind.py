@@ -26,13 +26,21 @@ def _http(url: str) -> str:
     return url
 
 
+def _origin(value: object) -> object:
+    if not isinstance(value, str) or not value.startswith(("http://", "https://")):
+        return value
+    parts = urlsplit(value)
+    return parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
 Line = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"^[^\x00-\x20\x7f]*$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Url = Annotated[Line, AfterValidator(_http)]
 
 
 class ChannelConfig(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    # What is wrong with a value is said without the value: it may be a secret, and errors are logged.
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,9 @@ class FormField:
 class ChannelKind:
     """One kind of channel; the module that defines it gives it its name.
 
-    `secrets` names the fields that are encrypted and never shown again. `send` makes one attempt and returns what
-    came of it. A kind that forgets what it is not told again has `resend`, which tells it of all that is open at
+    `secrets` names the fields that are encrypted and never shown again. They were given for all the other fields:
+    when one of those changes they are dropped, but for `freely_changed`, which decide neither who gets to see a
+    secret nor whose it is. `send` makes one attempt and returns what came of it. A kind that forgets what it is not told again has `resend`, which tells it of all that is open at
     once. `note` stands below the form, `remarks` in the table of docs/alerts.md.
     """
 
@@ -62,9 +71,15 @@ class ChannelKind:
     send: Callable[[Any, Message, Egress], Attempt]
     remarks: str
     secrets: frozenset[str] = frozenset()
+    freely_changed: frozenset[str] = frozenset()
     hints: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     resend: Callable[[Any, Sequence[Message], Egress], Attempt] | None = None
+
+    def bound_to(self, config: ChannelConfig) -> dict[str, object]:
+        """What the secrets of a configuration were given for: of an address its scheme, host and port."""
+        shown = config.model_dump(exclude=set(self.secrets | self.freely_changed))
+        return {name: _origin(value) for name, value in shown.items()}
 
     def form_fields(self) -> list[FormField]:
         """Read the form's fields off the configuration model."""

@@ -50,6 +50,10 @@ class Message:
         """Which notification of its incident this is, counted from one."""
         return int(self.content.get("number", 1))
 
+    def key_of(self, number: int) -> str:
+        """The key of one notification of an incident; the first has that of the incident."""
+        return self.dedup_key[:240] + (f"/{number}" if number > 1 else "")
+
     @property
     def headline(self) -> str:
         return cut(PREFIX[self.action] + str(self.content["headline"]), SUMMARY_LENGTH)

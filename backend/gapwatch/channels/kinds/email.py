@@ -111,9 +111,11 @@ def compose_question(config: EmailConfig, question: AddressQuestion) -> EmailMes
 
 
 def _headed(config: EmailConfig, to: list[str], subject: str, mail_id: str, now: datetime) -> EmailMessage:
-    """The library refuses line breaks in headers, so that nothing in a name can add one."""
+    """The library refuses whatever `splitlines` splits at, so that nothing in a name can add a header; then the mail
+    would not go out at all.
+    """
     mail = EmailMessage()
-    mail["Subject"] = subject.replace("\r", " ").replace("\n", " ")
+    mail["Subject"] = " ".join(subject.splitlines())
     mail["From"] = config.sender
     mail["To"] = ", ".join(to)
     mail["Date"] = format_datetime(now)
@@ -127,7 +129,12 @@ def _domain(config: EmailConfig) -> str:
 
 
 def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[int, str]:
-    address = egress.resolve(config.host, config.port)
+    address = egress.resolve_mail_server(
+        config.host,
+        config.port,
+        is_encrypted=config.security != "none",
+        has_password=bool(config.username and config.password),
+    )
     context = ssl.create_default_context()
     client: smtplib.SMTP
     if config.security == "tls":
@@ -175,6 +182,7 @@ KIND = ChannelKind(
     config=EmailConfig,
     send=send,
     secrets=frozenset({"password"}),
+    freely_changed=frozenset({"to", "sender"}),
     hints={"to": "one address a line", "sender": "gapwatch@example.com", "host": "smtp.example.com"},
     note="Each address is sent a link and gets alerts once it has confirmed.",
     remarks="SMTP; one thread an incident; each address confirms first",

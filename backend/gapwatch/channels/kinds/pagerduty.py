@@ -40,11 +40,6 @@ def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
     return attempt
 
 
-def dedup_key(message: Message, number: int) -> str:
-    """The key of one notification of an incident; the first has that of the incident."""
-    return message.dedup_key[:240] + (f"/{number}" if number > 1 else "")
-
-
 def _send_event(config: PagerDutyConfig, action: str, message: Message, number: int, egress: Egress) -> Attempt:
     return egress.post(config.url, event(config.routing_key, action, message, number), JSON)
 
@@ -53,7 +48,7 @@ def event(routing_key: str, action: str, message: Message, number: int) -> bytes
     body: dict[str, Any] = {
         "routing_key": routing_key,
         "event_action": action,
-        "dedup_key": dedup_key(message, number),
+        "dedup_key": message.key_of(number),
     }
     if action == "trigger":
         content = message.content

@@ -13,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.sealing import Sealer
 from gapwatch.channels.kind import FormField
 from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
+from gapwatch.channels.retired import problem_of
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.alerting import (
@@ -37,6 +38,8 @@ class ChannelEntry:
     config: dict[str, Any]
     routing: dict[str, Any]
     created_at: datetime
+    # Why nothing can be sent there: its kind is gone.
+    problem: str
     # Mail addresses that get nothing because they have not said that they want it; and whether any address has.
     waiting: list[str]
     is_told: bool
@@ -104,6 +107,7 @@ class ChannelHandlers:
             routing=routing,
             enabled=True,
             actor=visit.actor,
+            secrets=alert_settings.SecretFate(set=sorted(secrets)),
         )
         self._nudge("send")
         return RedirectResponse(visit.frame.links.to("settings", "channels"), 303)
@@ -164,6 +168,7 @@ def _entry(channel: alert_settings.Channel, known: list[mail_addresses.MailAddre
         dict(channel.config),
         channel.routing.model_dump(mode="json", exclude_none=True),
         channel.created_at,
+        problem_of(channel.kind),
         waiting,
         is_told=not known or len(waiting) < len(known),
         resend_failures=channel.resend_failures,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 from gapwatch.store.alerting import incidents, mail_addresses
 from gapwatch.store.alerting.outbox import REACHABLE
 from gapwatch.store.alerting.silence_windows import holding_silences
-from gapwatch.store.core.audit import audit
+from gapwatch.store.core.audit import audit, changes
 from gapwatch.watching.kinds import RULE_KINDS, read_params, rules_in_force
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.recurrence import Recurrence
@@ -64,6 +64,7 @@ def runbooks(connection: Connection, project_id: int) -> dict[str, str]:
 
 def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) -> bool:
     """Create a rule or replace the one with its name; return whether it is new."""
+    before = _rule_for_audit(connection, project_id, rule.name)
     made = connection.execute(
         text("""
         INSERT INTO rules (project_id, name, kind, params, match, severity, channel_ids, dry_run, disabled_at,
@@ -88,17 +89,34 @@ def put_rule(connection: Connection, project_id: int, rule: Rule, actor: str) ->
             "runbook_url": rule.runbook_url,
         },
     ).scalar_one()
-    audit(connection, project_id, actor, "rule.put", f"rule/{rule.name}", kind=rule.kind, severity=rule.severity)
+    after = _rule_for_audit(connection, project_id, rule.name)
+    audit(connection, project_id, actor, "rule.put", f"rule/{rule.name}", changes=changes(before, after))
     return bool(made)
+
+
+def _rule_for_audit(connection: Connection, project_id: int, name: str) -> dict[str, Any]:
+    row = connection.execute(
+        text("""
+        SELECT kind, params, match, severity, channel_ids AS channels, dry_run, disabled_at IS NULL AS enabled,
+               runbook_url
+        FROM rules WHERE project_id = :p AND name = :name
+        """),
+        {"p": project_id, "name": name},
+    ).one_or_none()
+    if row is None:
+        return {}
+    whole = dict(row._mapping)
+    return {**whole, **{f"params.{name}": value for name, value in whole.pop("params").items()}}
 
 
 def delete_rule(connection: Connection, project_id: int, name: str, actor: str) -> bool:
     """Delete a project's own rule, which brings back a default one of that name; return whether it existed."""
+    before = _rule_for_audit(connection, project_id, name)
     done = connection.execute(
         text("DELETE FROM rules WHERE project_id = :p AND name = :name"), {"p": project_id, "name": name}
     )
     if done.rowcount:
-        audit(connection, project_id, actor, "rule.delete", f"rule/{name}")
+        audit(connection, project_id, actor, "rule.delete", f"rule/{name}", changes=changes(before, {}))
     return bool(done.rowcount)
 
 
@@ -117,6 +135,18 @@ class Channel:
     resent_at: datetime | None
     resend_failures: int
     resend_answer: str | None
+
+
+@dataclass(frozen=True)
+class SecretFate:
+    """The names of secrets that a change set, left as they were, or dropped."""
+
+    set: Sequence[str] = ()
+    kept: Sequence[str] = ()
+    dropped: Sequence[str] = ()
+
+
+NO_SECRETS = SecretFate()
 
 
 def channels(connection: Connection, project_id: int, channel_id: int | None = None) -> list[Channel]:
@@ -175,11 +205,13 @@ def put_channel(
     routing: Routing,
     enabled: bool,
     actor: str,
+    secrets: SecretFate = NO_SECRETS,
 ) -> int | None:
     """Create a channel, or change the one with this id; return its id, None if there is no such channel.
 
-    Without `sealed` a channel keeps its secrets.
+    `sealed` is all that is secret in it from now on; `secrets` says what became of what was.
     """
+    before = {} if channel_id is None else _channel_for_audit(connection, project_id, channel_id)
     values = {
         "p": project_id,
         "id": channel_id,
@@ -199,7 +231,7 @@ def put_channel(
     else:
         statement = """
         UPDATE channels SET name = :name, kind = :kind, config = CAST(:config AS jsonb),
-            secret = coalesce(:secret, secret), routing = CAST(:routing AS jsonb),
+            secret = :secret, routing = CAST(:routing AS jsonb),
             disabled_at = CASE WHEN :enabled THEN NULL ELSE coalesce(disabled_at, now()) END
         WHERE project_id = :p AND id = :id RETURNING id
         """
@@ -210,8 +242,32 @@ def put_channel(
         if kind == "email" and enabled:
             mail_addresses.ask(connection, project_id, put_id, config["to"])
         action = "channel.create" if channel_id is None else "channel.change"
-        audit(connection, project_id, actor, action, f"channel/{put_id}", name=name, kind=kind)
+        audit(
+            connection,
+            project_id,
+            actor,
+            action,
+            f"channel/{put_id}",
+            name=name,
+            changes=changes(before, _channel_for_audit(connection, project_id, put_id)),
+            secrets=asdict(secrets),
+        )
     return put_id
+
+
+def _channel_for_audit(connection: Connection, project_id: int, channel_id: int) -> dict[str, Any]:
+    """All of a channel that is not secret."""
+    row = connection.execute(
+        text("""
+        SELECT name, kind, disabled_at IS NULL AS enabled, routing, config FROM channels
+        WHERE project_id = :p AND id = :id FOR UPDATE
+        """),
+        {"p": project_id, "id": channel_id},
+    ).one_or_none()
+    if row is None:
+        return {}
+    flat = {f"config.{name}": value for name, value in row.config.items()}
+    return {"name": row.name, "kind": row.kind, "enabled": row.enabled, "routing": row.routing, **flat}
 
 
 def sealed_secret(connection: Connection, project_id: int, channel_id: int) -> bytes | None:
@@ -220,8 +276,52 @@ def sealed_secret(connection: Connection, project_id: int, channel_id: int) -> b
     return None if secret is None else bytes(secret)
 
 
+@dataclass(frozen=True)
+class RetiredChannel:
+    """A channel in use whose kind is gone."""
+
+    project_id: int
+    id: int
+    name: str
+    sealed: bytes | None
+    routing: Routing
+
+
+def lock_channels_of_kind(connection: Connection, kind: str) -> list[RetiredChannel]:
+    """Every enabled channel of a kind, of all projects; what another process is at is left to it."""
+    rows = connection.execute(
+        text("""
+        SELECT project_id, id, name, secret, routing FROM channels
+        WHERE kind = :kind AND disabled_at IS NULL ORDER BY project_id, id FOR UPDATE SKIP LOCKED
+        """),
+        {"kind": kind},
+    )
+    return [
+        RetiredChannel(
+            row.project_id,
+            row.id,
+            row.name,
+            None if row.secret is None else bytes(row.secret),
+            Routing.model_validate(row.routing),
+        )
+        for row in rows
+    ]
+
+
+def add_to_rules(connection: Connection, project_id: int, channel_id: int, beside: int) -> None:
+    """Name a channel in every rule that names the other one."""
+    connection.execute(
+        text("""
+        UPDATE rules SET channel_ids = channel_ids || CAST(:id AS int)
+        WHERE project_id = :p AND :beside = ANY(channel_ids) AND NOT :id = ANY(channel_ids)
+        """),
+        {"p": project_id, "id": channel_id, "beside": beside},
+    )
+
+
 def disable_channel(connection: Connection, project_id: int, channel_id: int, actor: str) -> bool:
     """Disable a channel and delete its secrets; return whether it existed. Deliveries still refer to its row."""
+    before = _channel_for_audit(connection, project_id, channel_id)
     done = connection.execute(
         text("""
         UPDATE channels SET disabled_at = coalesce(disabled_at, now()), secret = NULL, config = '{}',
@@ -232,7 +332,9 @@ def disable_channel(connection: Connection, project_id: int, channel_id: int, ac
     )
     if done.rowcount:
         mail_addresses.forget_unused(connection, project_id)
-        audit(connection, project_id, actor, "channel.remove", f"channel/{channel_id}")
+        audit(
+            connection, project_id, actor, "channel.remove", f"channel/{channel_id}", changes=changes(before, {})
+        )
     return bool(done.rowcount)
 
 
@@ -282,12 +384,26 @@ def add_silence(
             "recurrence": None if recurrence is None else recurrence.model_dump_json(by_alias=True),
         },
     ).scalar_one()
-    audit(connection, project_id, owner, f"{kind}.create", f"silence/{silence_id}", reason=reason)
+    after = _silence_for_audit(connection, project_id, silence_id)
+    audit(connection, project_id, owner, f"{kind}.create", f"silence/{silence_id}", changes=changes({}, after))
     return int(silence_id)
+
+
+def _silence_for_audit(connection: Connection, project_id: int, silence_id: int) -> dict[str, Any]:
+    row = connection.execute(
+        text("""
+        SELECT kind, match, owner, reason, to_json(starts_at) #>> '{}' AS starts_at,
+               to_json(ends_at) #>> '{}' AS ends_at, recurrence
+        FROM silences WHERE project_id = :p AND id = :id
+        """),
+        {"p": project_id, "id": silence_id},
+    ).one_or_none()
+    return {} if row is None else dict(row._mapping)
 
 
 def end_silence(connection: Connection, project_id: int, silence_id: int, actor: str) -> bool:
     """End a silence or a whole series now, unless it is over already; return whether it exists."""
+    before = _silence_for_audit(connection, project_id, silence_id)
     done = connection.execute(
         text("""
         UPDATE silences SET ends_at = least(ends_at, greatest(now(), starts_at + interval '1 microsecond'))
@@ -296,7 +412,10 @@ def end_silence(connection: Connection, project_id: int, silence_id: int, actor:
         {"p": project_id, "id": silence_id},
     )
     if done.rowcount:
-        audit(connection, project_id, actor, "silence.end", f"silence/{silence_id}")
+        after = _silence_for_audit(connection, project_id, silence_id)
+        audit(
+            connection, project_id, actor, "silence.end", f"silence/{silence_id}", changes=changes(before, after)
+        )
         incidents.reconsider_postponed(connection, project_id)
     return bool(done.rowcount)
 
