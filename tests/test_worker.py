@@ -39,7 +39,7 @@ def test_an_accepted_episode_is_counted_within_two_seconds(project):
 def test_with_redis_stopped_the_web_accepts_and_everything_is_done_soon_after_it_is_back(own):
     database = Database(own.database_url)
     project = make_project(own, database)
-    [redis] = own.children("redis-server")
+    [redis] = own.children("valkey-server")
     # Stopped, not killed: it accepts connections and never answers, which is the worst it can do.
     os.kill(redis, signal.SIGSTOP)
     try:
@@ -59,12 +59,12 @@ def test_with_redis_stopped_the_web_accepts_and_everything_is_done_soon_after_it
 def test_with_redis_killed_and_its_content_gone_everything_is_done_within_ten_seconds(own):
     database = Database(own.database_url)
     project = make_project(own, database)
-    [redis] = own.children("redis-server")
+    [redis] = own.children("valkey-server")
     os.kill(redis, signal.SIGKILL)
     with project.client() as client:
         for _ in range(20):
             assert client.post("/episodes", json=episode(), timeout=2).status_code == 201
-    wait_until(lambda: own.children("redis-server") not in ([], [redis]), what="a new Redis")
+    wait_until(lambda: own.children("valkey-server") not in ([], [redis]), what="a new Redis")
     wait_until(lambda: counted(project) == 20, seconds=10, what="everything counted")
     database.close()
 

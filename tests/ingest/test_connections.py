@@ -615,7 +615,7 @@ def test_with_a_full_disk_the_answer_is_507_and_a_time_to_retry(own, own_project
 
 @pytest.mark.parametrize("how", ["killed", "silent"])
 def test_without_redis_episodes_are_accepted(own, own_project, how):
-    [redis] = own.children("redis-server")
+    [redis] = own.children("valkey-server")
     with stopped(own.process.pid if how == "killed" else redis):
         if how == "killed":
             os.kill(redis, signal.SIGKILL)
@@ -625,7 +625,7 @@ def test_without_redis_episodes_are_accepted(own, own_project, how):
             answer = client.post("/episodes/batch", json=[episode() for _ in range(20)], timeout=2)
             assert answer.json()["accepted"] == 20
         assert own_project.stored() == 40
-    wait_until(lambda: own.children("redis-server"), what="Redis")
+    wait_until(lambda: own.children("valkey-server"), what="Redis")
     wait_until(
         lambda: own_project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0,
         seconds=20,
