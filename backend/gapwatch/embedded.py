@@ -107,7 +107,7 @@ def _shared_buffers_mb() -> int:
 
 
 def prepare_redis(run_dir: Path, account: ServerAccount | None) -> Server:
-    """Valkey, which continues Redis, without persistence: it only carries wake-ups, so starting empty loses nothing.
+    """Valkey, which continues Redis, without persistence: it only carries wake-ups, so a fresh start loses none.
 
     It listens on a socket in a directory that only its account and root can enter, and on no port.
     """

@@ -62,8 +62,9 @@ class ChannelKind:
 
     `secrets` names the fields that are encrypted and never shown again. They were given for all the other fields:
     when one of those changes they are dropped, but for `freely_changed`, which decide neither who gets to see a
-    secret nor whose it is. `send` makes one attempt and returns what came of it. A kind that forgets what it is not told again has `resend`, which tells it of all that is open at
-    once. `note` stands below the form, `remarks` in the table of docs/alerts.md.
+    secret nor whose it is. `send` makes one attempt and returns what came of it. A kind that forgets what it is
+    not told again has `resend`, which tells it of all that is open at once. `note` stands
+    below the form, `remarks` in the table of docs/alerts.md.
     """
 
     label: str

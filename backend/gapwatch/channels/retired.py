@@ -1,5 +1,5 @@
-"""Channels of kinds that are gone. Apprise was one: it followed redirects, resolved names again, took any port, and
-read files and templates that an address named, so nothing could confine it.
+"""Channels of kinds that are gone. Apprise was one: it followed redirects, resolved names again, took any port,
+and read files and templates that an address named, so nothing could confine it.
 
 An Apprise address of a service that has a kind of its own becomes a channel of that kind.
 """
@@ -16,8 +16,8 @@ from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
 
 RETIRED_KINDS = {
     "apprise": (
-        "Apprise is no longer supported, and nothing is sent here. Make a channel of kind discord, mattermost, ntfy, "
-        "opsgenie, pagerduty, pushover, slack, teams, telegram or webhook instead, then remove this one."
+        "Apprise is no longer supported, and nothing is sent here. Make a channel of kind discord, mattermost, "
+        "ntfy, opsgenie, pagerduty, pushover, slack, teams, telegram or webhook instead, then remove this one."
     )
 }
 

@@ -111,8 +111,8 @@ def compose_question(config: EmailConfig, question: AddressQuestion) -> EmailMes
 
 
 def _headed(config: EmailConfig, to: list[str], subject: str, mail_id: str, now: datetime) -> EmailMessage:
-    """The library refuses whatever `splitlines` splits at, so that nothing in a name can add a header; then the mail
-    would not go out at all.
+    """The library refuses whatever `splitlines` splits at, so that nothing in a name can add a header; the mail
+    would then not go out at all.
     """
     mail = EmailMessage()
     mail["Subject"] = " ".join(subject.splitlines())
