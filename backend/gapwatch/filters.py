@@ -100,6 +100,9 @@ class EpisodeFilter(BaseModel):
     category: Annotated[str, AfterValidator(_check_category)] | None = Field(
         None, description="Gap category that a person or the sender gave."
     )
+    labelled: Literal["yes", "no"] | None = Field(
+        None, description="Failures with such a category, or those that wait for one."
+    )
     condition: list[Condition] = Field(
         default_factory=list,
         max_length=_MOST_REPEATS,

@@ -76,7 +76,7 @@ def test_from_signing_in_to_the_worst_bar_to_an_episode_that_moves_the_ledger(op
     page.keyboard.type("glare on the rim")
     page.keyboard.press("Escape")
     with page.expect_navigation():
-        page.click("button:has-text('Save'):not([data-save-next])")
+        page.click("button:text-is('Save')")
     assert "a person chose visual" in page.locator("main").inner_text()
     page.goto("/deployments/berlin-line-3")
     wait_until(
@@ -303,3 +303,97 @@ def test_a_robot_is_parked_and_put_back_to_work_on_a_phone_by_keyboard(open_tab,
         page.click("button:has-text('Back to work')")
     assert "working" in row.inner_text()
     assert "belts are cleaned" in page.locator(".times").inner_text()
+
+
+def with_signals(started_at: str, outcome: str, **fields) -> dict:
+    """An episode whose page ranks its signals: a table of cells that carry their own labels."""
+    force = 30.0 + int(started_at[14:16]) % 7
+    return episode(
+        started_at=started_at, outcome=outcome, signals={"peak_force_n": force, "loop_latency_ms": 12.5}, **fields
+    )
+
+
+@pytest.fixture
+def to_label(project):
+    """Three failures among successes, all with signals, and an engineer."""
+    records = [with_signals(f"2026-10-01T10:{n:02}:00Z", "success", **({} if n % 2 else SIM)) for n in range(30)]
+    records += [
+        with_signals(f"2026-10-02T10:0{n}:00Z", "failure", id=f"f-{n}", failure={"phase": "lift"})
+        for n in range(3)
+    ]
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    wait_until(
+        lambda: project.value("SELECT count(*) FROM work WHERE project_id = :p") == 0, 30, what="the numbers"
+    )
+    return somebody(project, "engineer")
+
+
+def category_of(project, episode_id: str) -> str | None:
+    return project.value(f"SELECT failure_category FROM episodes WHERE project_id = :p AND id = '{episode_id}'")
+
+
+def test_failures_with_ranked_signals_are_labelled_by_keys_alone_and_each_save_is_told(
+    open_tab, project, to_label
+):
+    page = open_tab(to_label)
+    page.goto("/episodes?outcome=failure")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/episodes/f-2?**")
+    assert page.locator("td[data-label]").count() > 0
+    # Every category and its taking off, each by the key that stands beside it.
+    for box in page.locator("[data-categories] label").all():
+        page.keyboard.press(box.locator("kbd").inner_text())
+        assert box.locator("input").is_checked(), box.inner_text()
+    assert page.locator("[data-categories] label").count() == 14
+    page.keyboard.press("1")
+    page.keyboard.press("l")
+    assert page.evaluate("document.activeElement.value") == "contact_dynamics"
+    with page.expect_navigation():
+        page.keyboard.press("s")
+    page.wait_for_url("**/episodes/f-1?**")
+    assert page.locator("#saved b").inner_text() == "Labelled contact dynamics, 1 of 3."
+    assert category_of(project, "f-2") == "contact_dynamics"
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert page.locator("#saved b").inner_text() == "Taken back, as it was before, 0 of 3."
+    assert category_of(project, "f-2") is None
+    page.keyboard.press("r")
+    with page.expect_navigation():
+        page.keyboard.press("s")
+    assert page.locator("#saved b").inner_text() == "Labelled interface contract, 1 of 3."
+    # The last one has no next: it is saved all the same.
+    page.wait_for_url("**/episodes/f-0?**")
+    page.keyboard.press("9")
+    with page.expect_navigation():
+        page.keyboard.press("s")
+    assert page.locator("#saved b").inner_text() == "Labelled latency and timing, 2 of 3."
+
+
+def test_several_episodes_are_ticked_and_labelled_from_the_list_by_keys(open_tab, project, to_label):
+    page = open_tab(to_label)
+    page.goto("/episodes?domain=real")
+    page.keyboard.press("2")
+    assert page.locator("[data-chosen]").inner_text() == "Tick at least one episode first"
+    for key in "jxjx":
+        page.keyboard.press(key)
+    assert page.locator("[data-chosen]").inner_text() == "Label 2 ticked episodes"
+    # New episodes move the rows; the ticks stay with their episodes.
+    with project.client() as client:
+        client.post("/episodes", json=with_signals("2026-10-03T10:00:00Z", "failure", id="f-9")).raise_for_status()
+    page.wait_for_selector("[id=row-f-9]", timeout=10000)
+    assert page.evaluate("[...document.querySelectorAll('[data-tick]:checked')].map((box) => box.value)") == [
+        *("f-2", "f-1"),
+    ]
+    with page.expect_navigation():
+        page.keyboard.press("2")
+    assert page.locator("#saved b").inner_text() == "Labelled 2 episodes visual, 2 of 4."
+    assert [category_of(project, f"f-{n}") for n in (0, 1, 2, 9)] == [None, "visual", "visual", None]
+    page.click("[data-tick-all]")
+    assert page.locator("[data-chosen]").inner_text() == "Label 4 ticked episodes"
+    with page.expect_navigation():
+        page.keyboard.press("u")
+    assert page.locator("#saved b").inner_text() == "Taken back: 2 episodes as before, 0 of 4."
+    page.goto("/deployments/berlin-line-3")
+    assert "0 of 4 failures labelled" in page.locator("main").inner_text()

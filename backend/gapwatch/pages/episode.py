@@ -22,14 +22,12 @@ from gapwatch.filters import EpisodeFilter
 from gapwatch.pages.episodes import ListFilter, failed_in_words
 from gapwatch.pages.filtering import read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.labelling import SavedLabels, save_one, saved_labels, take_back
 from gapwatch.pages.sentences import episode as sentences
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.words import count
-from gapwatch.record import LONGEST_NOTE
 from gapwatch.store.read import episodes, related_episodes
 from gapwatch.store.read.episodes import PageCursor
-from gapwatch.store.write import labels
-from gapwatch.taxonomy import CATEGORIES
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,8 @@ class EpisodePage:
     alike: SimilarFailures | None
     pairs: list[PairLink]
     history: list[HistoryLine]
+    # What the save before this page did.
+    saved: SavedLabels | None
     here: str
     next: str | None
     back: str
@@ -93,6 +93,7 @@ class EpisodeHandlers:
                 HistoryLine(change.at, change.actor, _in_words(change.action, change.details))
                 for change in changes
             ],
+            saved=saved_labels(visit, asked.given),
             here=links.to("episodes", record["id"], **asked.given),
             next=self._next(visit, record, asked.filter, asked.given),
             back=links.to("episodes", **asked.given),
@@ -100,22 +101,15 @@ class EpisodeHandlers:
         return View("episode.html", page)
 
     def label(self, visit: Visit) -> Response:
-        """Set or clear the category and the note; the ledger follows within seconds."""
+        """Set or clear the category and the note, or take a save back; the ledger follows within seconds."""
         record = _find(visit)
         asked = read_filter(visit.request, ListFilter)
-        category = visit.form.one("category") or None
-        if category is not None and category not in CATEGORIES:
-            raise NotFound("There is no such category.")
-        note = visit.form.one("note").replace("\r\n", "\n").strip()[:LONGEST_NOTE] or None
-        if record["outcome"] != "failure":
-            category = record.get("failure", {}).get("category")
-        labels.label_episode(
-            visit.transaction, visit.project_id, record["id"], category=category, note=note, actor=visit.actor
-        )
+        saved = take_back(visit) if visit.form.one("undo") else save_one(visit, record)
         self._nudge("fold")
-        to = visit.frame.links.to("episodes", record["id"], **asked.given)
+        filters = {**asked.given, "saved": [str(saved)]}
+        to = visit.frame.links.to("episodes", record["id"], **filters)
         if visit.form.one("then") == "next":
-            to = self._next(visit, record, asked.filter, asked.given) or to
+            to = self._next(visit, record, asked.filter, filters) or to
         return RedirectResponse(to, 303)
 
     def _next(

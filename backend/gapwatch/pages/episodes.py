@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from gapwatch.answers import ledger
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes
@@ -18,9 +18,11 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.filters import EpisodeFilter, StatisticsFilter
 from gapwatch.pages.filtering import Applied, Asked, applied, read_filter
 from gapwatch.pages.frame import View, Visit
+from gapwatch.pages.labelling import SavedLabels, save_several, saved_labels, take_back
 from gapwatch.pages.links import Links
 from gapwatch.pages.page_cursor import read_mark, write_mark
 from gapwatch.store.read import episodes, fleet
+from gapwatch.store.read.labelling_progress import LabellingProgress, labelling_progress
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
 PAGE = 50
@@ -72,14 +74,20 @@ class EpisodesPage:
     older: str | None
     csv: str | None
     deployments: list[str]
+    # Where the form for several episodes is sent: this list, with its filters and its place.
+    here: str
+    saved: SavedLabels | None
+    # Of the deployment that is asked for, or of each.
+    progress: list[LabellingProgress]
     # The category whose bar this list explains.
     behind: str | None = None
     most: int = MOST_BEHIND
 
 
 class EpisodesHandlers:
-    def __init__(self, export: Export) -> None:
+    def __init__(self, export: Export, nudge: Callable[[str], None]) -> None:
         self._export = export
+        self._nudge = nudge
 
     def show(self, visit: Visit) -> View | Response:
         asked = read_filter(visit.request, ListFilter)
@@ -99,9 +107,16 @@ class EpisodesHandlers:
             newer=links.to("episodes", **asked.given) if after else None,
             older=links.to("episodes", **asked.given, after=write_mark(place)) if place else None,
             csv=links.to("episodes", **asked.given, format="csv"),
-            deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+            **_shared(visit, asked),
         )
         return View("episodes.html", page, 422 if asked.problems else 200)
+
+    def label(self, visit: Visit) -> Response:
+        """Give the ticked episodes one category, or take such a save back."""
+        asked = read_filter(visit.request, ListFilter)
+        saved = take_back(visit) if visit.form.one("undo") else save_several(visit)
+        self._nudge("fold")
+        return RedirectResponse(_here(visit, asked.given, saved=str(saved)), 303)
 
 
 def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:
@@ -126,11 +141,27 @@ def _behind(visit: Visit, asked: Asked[ListFilter]) -> View:
         newer=None,
         older=None,
         csv=None,
-        deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
+        **_shared(visit, asked),
         behind=wanted.evidence,
         most=MOST_BEHIND,
     )
     return View("episodes.html", page, 422 if asked.problems else 200)
+
+
+def _shared(visit: Visit, asked: Asked[ListFilter]) -> dict[str, Any]:
+    """What both kinds of list have around their rows."""
+    slug = asked.filter.deployment
+    return {
+        "deployments": fleet.deployment_slugs(visit.transaction, visit.project_id),
+        "here": _here(visit, asked.given),
+        "saved": saved_labels(visit, asked.given),
+        "progress": labelling_progress(visit.transaction, visit.project_id, None if slug is None else [slug]),
+    }
+
+
+def _here(visit: Visit, given: dict[str, list[str]], **more: str) -> str:
+    after = visit.request.query_params.get("after")
+    return visit.frame.links.to("episodes", **given, after=after, **more)
 
 
 def failed_in_words(failure: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from gapwatch.pages.words import MONTHS
 Model = TypeVar("Model", bound=BaseModel)
 
 # Parameters of an address that say how to show, not what.
-NOT_A_FILTER = {"project", "format", "table", "after", "page"}
+NOT_A_FILTER = {"project", "format", "table", "after", "page", "saved"}
 
 
 WINDOWS = {

@@ -81,6 +81,7 @@ class PageRoutes:
         members = MemberHandlers(settings.public_url)
         fleet = FleetHandlers(settings.public_url)
         episode = EpisodeHandlers(nudge)
+        episodes = EpisodesHandlers(export, nudge)
         deployment = DeploymentHandlers(pages.assets)
         alert = AlertHandlers(nudge)
         incident = IncidentHandlers(nudge)
@@ -106,7 +107,8 @@ class PageRoutes:
             PageRoute("GET", "/compare/simulators", "viewer", show_trust),
             PageRoute("GET", "/deployments/{slug:path}", "viewer", deployment.show),
             PageRoute("POST", "/deployments/{slug:path}", "engineer", deployment.record),
-            PageRoute("GET", "/episodes", "viewer", EpisodesHandlers(export).show),
+            PageRoute("GET", "/episodes", "viewer", episodes.show),
+            PageRoute("POST", "/episodes", "engineer", episodes.label),
             PageRoute("GET", "/episodes/{episode_id:path}", "viewer", episode.show),
             PageRoute("POST", "/episodes/{episode_id:path}", "engineer", episode.label),
             PageRoute("GET", "/alerts", "viewer", show_alerts),

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 from gapwatch.pages.figures.trend import glyph
 from gapwatch.pages.filtering import WINDOWS
 from gapwatch.pages.first_episode import sending_command
+from gapwatch.pages.labelling import CATEGORY_KEYS
 from gapwatch.pages.links import Links
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
@@ -79,6 +80,7 @@ def make_environment(assets: Assets) -> Environment:
     environment.globals |= {
         "asset": assets.url,
         "categories": CATEGORIES,
+        "category_keys": CATEGORY_KEYS,
         "stages": STAGES,
         "windows": WINDOWS,
         # Pages before the gate have none.

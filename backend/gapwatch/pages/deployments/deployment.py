@@ -34,6 +34,7 @@ from gapwatch.pages.filtering import applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, record_event
+from gapwatch.store.read.labelling_progress import LabellingProgress
 
 LONGEST_TITLE = 200
 ALWAYS_METRICS = ("success", "reward", "duration_s")
@@ -132,6 +133,7 @@ class DeploymentHandlers:
             mitigations=measure_mitigations(events, trend.steps),
             suggestions=suggestions(ledger),
             alerts=open_alerts(visit, described.slug),
+            labelling=_labelling(sides, described.slug),
             choices=_choices(sides, slices, asked.given),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
@@ -151,6 +153,12 @@ def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
     if drop.verdict not in ("large", "small"):
         return None
     return leading_part(ledger)
+
+
+def _labelling(sides: Sides, slug: str) -> LabellingProgress:
+    counts = sides.real.failure_counts
+    labelled = sum(count.failures for count in counts if count.signature.category is not None)
+    return LabellingProgress(slug, labelled, sum(count.failures for count in counts))
 
 
 def _choices(sides: Sides, slices: SlicesAnswer, filters: dict[str, list[str]]) -> Choices:

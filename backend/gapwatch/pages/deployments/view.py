@@ -23,6 +23,7 @@ from gapwatch.pages.sentences import deployment as sentences
 from gapwatch.pages.sentences.sentence import Sentence, together
 from gapwatch.pages.sentences.stage import Check, Rung, checks, ladder
 from gapwatch.store.read.directory import DatedEvent
+from gapwatch.store.read.labelling_progress import LabellingProgress
 
 MOST_FAILURES = 8
 # Of a table, which the CSV has whole.
@@ -66,6 +67,8 @@ class DeploymentPage:
     mitigations: list[Mitigation]
     suggestions: list[Suggestion]
     alerts: list[AlertEntry]
+    # Of the failures shown.
+    labelling: LabellingProgress
     choices: Choices
     given: dict[str, list[str]]
     applied: list[Applied]

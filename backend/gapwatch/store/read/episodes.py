@@ -13,6 +13,7 @@ from gapwatch.filters import EpisodeFilter, parse_range, parse_time
 from gapwatch.record import LATER_FIELDS
 
 STREAM_ROWS = 1000
+_LABELLED = {"yes": "NOT NULL", "no": "NULL"}
 
 _SELECT = """
 SELECT e.*, p.name AS policy_name, p.version AS policy_version, t.name AS task, d.slug AS deployment,
@@ -176,6 +177,8 @@ def _where(wanted: EpisodeFilter) -> tuple[str, dict[str, Any]]:
         if values:
             clauses.append(f"{column} = ANY(:{name})")
             parameters[name] = values
+    if wanted.labelled is not None:
+        clauses.append(f"e.outcome = 'failure' AND e.failure_category IS {_LABELLED[wanted.labelled]}")
     if wanted.simulator:
         clauses.append("(s.name = ANY(:simulator) OR s.name || '@' || s.version = ANY(:simulator))")
         parameters["simulator"] = wanted.simulator
