@@ -1,7 +1,7 @@
 """Progress of labelling.
 
-One index over episodes that have a category. Building it reads the table once and holds up writers meanwhile; senders
-retry, so nothing is lost.
+One index over episodes that have a category. Building it reads the table once and holds up writers meanwhile;
+senders retry, so nothing is lost.
 """
 
 import sqlalchemy as sa
