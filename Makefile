@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -95,6 +95,9 @@ bench-ingest: .venv/installed-dev
 
 bench-drift: .venv/installed-dev
 	@$(BIN)/python -m bench.drift $(ARGS)
+
+bench-now: .venv/installed-dev
+	@$(BIN)/python -m bench.now $(ARGS)
 
 bench-oncall: .venv/installed-dev
 	@$(BIN)/python -m bench.oncall $(ARGS)

@@ -50,7 +50,7 @@ def wilson(successes: float, n: float, z: float = Z_95) -> tuple[float, float]:
     return max(0.0, min(p, (centre - half) / scale)), min(1.0, max(p, (centre + half) / scale))
 
 
-def modified_wilson(successes: int, n: int) -> tuple[float, float]:
+def modified_wilson(successes: int, n: int, z: float = Z_95) -> tuple[float, float]:
     """Wilson's interval with Poisson limits where one to three attempts differ from all the others.
 
     Formula: with x successes, x ≤ 2 (≤ 3 above n = 50), the lower limit is at most ½ χ²(0.05; 2x) / n; without
@@ -60,7 +60,7 @@ def modified_wilson(successes: int, n: int) -> tuple[float, float]:
     that it is above 0.7225, which at 0.7 happens in 2.8 % of samples of its own and leaves 92.4 % covered.
     Assumes what Wilson assumes. Smallest n: 1.
     """
-    low, high = wilson(successes, n)
+    low, high = wilson(successes, n, z)
     most = 2 if n <= FEW_ATTEMPTS else 3
     if 0 < successes <= most:
         low = min(low, POISSON_LOW[successes] / n)
