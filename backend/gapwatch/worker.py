@@ -27,7 +27,7 @@ from gapwatch.settings import Settings
 from gapwatch.store.alerting import outbox, rewatches, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
-from gapwatch.store.fold import work
+from gapwatch.store.fold import presents, work
 from gapwatch.store.people import access, members
 from gapwatch.store.write.quarantine import trim_rejected
 
@@ -96,6 +96,8 @@ class Worker:
                     members.drop_what_is_over(connection)
                     replace_apprise(connection, Sealer(self.settings.server_secret()))
                 kinds = work.kinds_due(connection)
+                if "fold" not in kinds and presents.are_missing(connection):
+                    kinds.append("fold")
                 if watch_queue.projects_due(connection) or rewatches.due_rewatches(connection):
                     kinds.append("watch")
                 if outbox.is_due(connection):

@@ -30,6 +30,7 @@ from gapwatch.store.alerting import (
 from gapwatch.store.alerting.history_rows import KnownIncident
 from gapwatch.store.alerting.rewatches import Rewatch
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.fold import presents
 from gapwatch.store.read.sides import Window
 from gapwatch.watching import history
 from gapwatch.watching.alert_changes import OpenAlert, changed_at
@@ -144,6 +145,7 @@ def _step(project_id: int, deployment_id: int, link_base: str) -> Callable[[Conn
             return 0
         began = time.monotonic()
         _rewatch(connection, project_id, deployment_id, rewatch, link_base)
+        presents.refresh_where_facts_changed(connection, project_id, deployment_id)
         done = replace(
             rewatch,
             due_at=None,

@@ -23,6 +23,7 @@ from gapwatch.store.alerting import (
     watch_queue,
 )
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.fold import presents
 from gapwatch.watching.engine import watch_episodes
 from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import SeenEpisode
@@ -73,6 +74,7 @@ def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], 
         for deployment_id in sorted(episodes):
             watch_queue.lock_deployment(connection, deployment_id)
             _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
+            presents.refresh_where_facts_changed(connection, project_id, deployment_id)
         watch_queue.finish_rows(connection, project_id, rows)
         return len(rows)
 

@@ -14,6 +14,7 @@ from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.fold import (
     episode_rows,
+    presents,
     project_changes,
     work,
 )
@@ -46,6 +47,9 @@ def fold_due_work(database: Database) -> int:
         if count == 0:
             break
         done += count
+    if database.run(presents.are_missing):
+        while database.run(presents.fill_missing):
+            pass
     return done
 
 
@@ -66,8 +70,11 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
     for claim in claims:
         by_project.setdefault(claim.project_id, []).append(claim)
     for project_id, mine in by_project.items():
+        touched: set[int] = set()
         for part in _parts(episode_rows.claimed_rows(connection, project_id, mine)):
             add_episodes(connection, project_id, episode_rows.episodes_in(connection, project_id, part))
+            touched.update(row.source_id for row in part if row.domain == "real")
+        presents.refresh_presents(connection, project_id, touched)
     if claims:
         # Ends the work rows and makes their episodes due to be watched.
         watch_queue.hand_over(connection, [claim.id for claim in claims])

@@ -12,6 +12,7 @@ from typing import Any
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.fold import (
     episode_rows,
+    presents,
     stored_rollups,
     work,
 )
@@ -56,6 +57,11 @@ def verify_project(database: Database, project_id: int, slug: str) -> Verified:
                     differences += 1
                     if len(examples) < MOST_EXAMPLES:
                         examples.append((table, key, stored.get(key), wanted.get(key)))
+        due = _deployments_due(connection, project_id)
+        count, other = presents.differing_presents(connection, project_id, due)
+        compared += count
+        differences += len(other)
+        examples += [("presents", *found) for found in other][: MOST_EXAMPLES - len(examples)]
     return Verified(slug, episodes, compared, differences, examples)
 
 
@@ -69,3 +75,9 @@ def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
         rows = episode_rows.claimed_rows(connection, project_id, [claim])
         expected.add(episode_rows.episodes_in(connection, project_id, rows).sums(), -1)
     return expected, episodes
+
+
+def _deployments_due(connection: Connection, project_id: int) -> set[int]:
+    claims = work.waiting(connection, project_id, "fold")
+    rows = episode_rows.claimed_rows(connection, project_id, claims) if claims else []
+    return {row.source_id for row in rows if row.domain == "real"}

@@ -99,7 +99,10 @@ def find_present(
     estimate = _rate(x[-NEWEST:], design_effect, Z_NEWEST)
     if len(x) - known_from < FEWEST:
         known_from = 0
-    start, since, before = _regime(x, known_from, design_effect)
+    start, since, before = _regime(x, 0, design_effect)
+    if since < known_from and start != "drifting":
+        # What drifts is not cut where somebody first noticed it.
+        start, since, before = _regime(x, known_from, design_effect)
     chosen = start in ("found", "drifting")
     regime = _rate(x[since:], design_effect, Z_99 if chosen else Z_NEWEST)
     steady = False

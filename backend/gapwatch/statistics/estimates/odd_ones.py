@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
+from typing import Literal
 
 from gapwatch.statistics.estimates.rates import wilson
 
@@ -34,7 +35,7 @@ class JudgedMember:
     n: int
     value: float | None
     interval: Interval | None
-    stands_out: str | None
+    stands_out: Literal["below", "above"] | None
     z: float | None
 
 
@@ -51,7 +52,7 @@ def odd_ones(members: Sequence[Member], design_effect: float = 1.0) -> tuple[Jud
     not counted with the others.
     """
     left = {one.name: one for one in members if one.n >= FEWEST}
-    found: dict[str, str] = {}
+    found: dict[str, Literal["below", "above"]] = {}
     strength: dict[str, float] = {}
     while len(left) > 1:
         scores = {name: _score(one, left) / sqrt(design_effect) for name, one in left.items()}

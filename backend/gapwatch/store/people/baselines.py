@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.audit import audit
+from gapwatch.store.fold.presents import refresh_presents
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def pin_baseline(
             ),
             parameters,
         )
+    refresh_presents(connection, project_id, [deployment_id])
     audit(
         connection, project_id, actor, "baseline.pinned", f"deployment/{deployment_id}", simulator_id=simulator_id
     )

@@ -160,6 +160,9 @@ class AlertTable(Base):
         ),
         Index(None, "project_id", "opened_at"),
         Index(None, "project_id", "incident_id"),
+        Index(
+            "alerts_changes_idx", "project_id", "deployment_id", postgresql_where=text("changed_at IS NOT NULL")
+        ),
     )
 
     project_id: Mapped[ProjectId]

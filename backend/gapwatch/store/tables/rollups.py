@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, LargeBinary, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKeyConstraint, Index, LargeBinary, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -192,3 +192,24 @@ class RollupContractTable(Scoped, Base):
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)
     contract_id: Mapped[int] = mapped_column(primary_key=True)
     episodes: Mapped[int] = mapped_column(BigInteger)
+
+
+class PresentTable(Base):
+    """How a deployment does now, since when, and how much it moved: made from its newest episodes.
+
+    `since` is the first episode of the regime and `version_since` that of the policy version, for windows; `body`
+    is written by tally/presents.py.
+    """
+
+    __tablename__ = "presents"
+    __table_args__ = (
+        ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
+    )
+
+    project_id: Mapped[ProjectId]
+    deployment_id: Mapped[int] = mapped_column(primary_key=True)
+    policy_id: Mapped[int]
+    since: Mapped[Time | None]
+    version_since: Mapped[Time | None]
+    body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    computed_at: Mapped[CreatedAt]
