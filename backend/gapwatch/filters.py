@@ -117,10 +117,22 @@ class EpisodeFilter(BaseModel):
     until: TimeText | None = Field(None, description="Started before: RFC 3339, or 12h, 30d, 2w.")
 
 
+WindowName = Literal["now", "version", "all"]
+
+
 class SideFilter(BaseModel):
     """Which episodes of either side are meant. What sim does not name, it does not restrict."""
 
     model_config = ConfigDict(extra="forbid")
+
+    window: WindowName | None = Field(
+        None,
+        description=(
+            "A window by name, in place of `since` and `until`: `now` is the present regime of the deployment, "
+            "`version` all of its policy version, `all` everything stored (the default). The first two leave the "
+            "baseline whole."
+        ),
+    )
 
     condition: list[Condition] = Field(
         default_factory=list,

@@ -28,7 +28,7 @@ def test_a_published_drop_comes_out_with_its_interval_and_every_promised_field(l
         "window": None,
         "alternatives": [],
     }
-    assert answer["window"] == {"since": None, "until": None}
+    assert answer["window"] == {"since": None, "until": None, "name": "everything stored"}
 
 
 def test_aborted_and_abandoned_attempts_are_counted_apart(lab):

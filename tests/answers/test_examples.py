@@ -30,6 +30,7 @@ def test_every_statistics_call_is_described_with_what_it_answers(document, lab):
     asked = {"/deployments": "/deployments", "/deployments/{slug}": "/deployments/berlin-line-3"}
     asked |= {f"/deployments/{{slug}}/{word}": f"/deployments/berlin-line-3/{word}" for word in QUESTIONS}
     asked |= {f"/policies/{{name}}/{word}": f"/policies/bin-pick/{word}" for word in ("drop", "ledger")}
+    asked |= {"/deployments/{slug}/now": "/deployments/berlin-line-3/now"}
     asked |= {"/simulators/{name}/trust": "/simulators/mujoco/trust"}
     for path, address in asked.items():
         assert not faults(document, path, lab.ask(address)), path
@@ -40,6 +41,7 @@ def test_every_statistics_call_is_described_with_what_it_answers(document, lab):
 def test_the_examples_follow_their_schemas(document):
     for path in (
         "/deployments",
+        "/deployments/{slug}/now",
         "/deployments/{slug}/drop",
         "/deployments/{slug}/ledger",
         "/policies/{name}/drop",

@@ -18,7 +18,11 @@ def test_a_window_is_exact_where_it_begins_and_ends_within_a_day(lab):
     answer = lab.ask(DROP, since="2026-10-05T12:00:01Z", until="2026-10-07T12:00:00Z")
     # 47 hours after the first noon and before the third, and the failure of the second.
     assert (answer["real"]["successes"], answer["real"]["n"]) == (47, 48)
-    assert answer["window"] == {"since": "2026-10-05T12:00:01Z", "until": "2026-10-07T12:00:00Z"}
+    assert answer["window"] == {
+        "since": "2026-10-05T12:00:01Z",
+        "until": "2026-10-07T12:00:00Z",
+        "name": answer["window"]["name"],
+    }
     within_an_hour = lab.ask(DROP, since="2026-10-06T11:30:00Z", until="2026-10-06T12:30:00Z")
     assert (within_an_hour["real"]["successes"], within_an_hour["real"]["n"]) == (1, 2)
     from_noon_on = lab.ask(DROP, since="2026-10-07T12:00:00Z")

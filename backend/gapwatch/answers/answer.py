@@ -33,10 +33,17 @@ class Caution:
 
 @dataclass(frozen=True)
 class Span:
-    """The window an answer speaks of; an open end is null."""
+    """From when until when; an open end is null."""
 
     since: datetime | None
     until: datetime | None
+
+
+@dataclass(frozen=True)
+class NamedSpan(Span):
+    """The window an answer speaks of; `name` says what it is, in words."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +75,7 @@ class Answer:
     policy: str
     version: str
     task: str | None
-    window: Span
+    window: NamedSpan
     filter: Mapping[str, Any] = field(default_factory=dict)
     baseline: Baseline | None
     n_sim: int

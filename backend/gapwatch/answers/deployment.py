@@ -48,5 +48,8 @@ def answer_deployment(sides: Sides) -> DeploymentAnswer:
         episodes_needed=answer.episodes_needed,
         contract=sides.contract.diff.verdict,
         method=answer.method,
-        links={kind.name: f"/api/v1/deployments/{described.slug}/{kind.name}" for kind in DEPLOYMENT_ANSWERS},
+        links={
+            name: f"/api/v1/deployments/{described.slug}/{name}"
+            for name in ("now", *(kind.name for kind in DEPLOYMENT_ANSWERS))
+        },
     )

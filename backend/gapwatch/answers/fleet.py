@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import Any, Literal
 
-from gapwatch.answers.answer import Span
+from gapwatch.answers.answer import NamedSpan
 from gapwatch.answers.baselines import choose, on_sim
 from gapwatch.answers.drop import DropValue, interval_of, smallest_success
+from gapwatch.answers.now import NowValue, now_value
 from gapwatch.answers.question import EVERYTHING, Question
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching, tallies
+from gapwatch.errors import Fault, Invalid
 from gapwatch.statistics.estimates import drops, verdicts
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.core.database import Connection
-from gapwatch.store.read import directory
+from gapwatch.store.read import directory, fleet
 from gapwatch.store.read.directory import Deployment
 from gapwatch.store.read.sides import (
     CellFilter,
     Scope,
     Window,
 )
+from gapwatch.tally.presents import StoredPresent
+
+FleetOrder = Literal["now", "worst", "name", "newest"]
+# Deployments that are put into an order other than that of their names.
+MOST_ORDERED = 5000
 
 
 @dataclass(frozen=True)
@@ -52,28 +61,77 @@ class FleetRow:
     verdict: str
     method: str
     reason: str | None
+    now: NowValue
 
 
 @dataclass(frozen=True)
 class FleetAnswer:
     deployments: tuple[FleetRow, ...]
-    window: Span
+    window: NamedSpan
     next: str | None
 
 
 def answer_fleet(
-    connection: Connection, project_id: int, question: Question, after: str | None, limit: int
+    connection: Connection,
+    project_id: int,
+    question: Question,
+    after: str | None,
+    limit: int,
+    order: FleetOrder = "name",
 ) -> FleetAnswer:
-    """By slug. Intervals here ignore sessions; the one on a deployment's own page accounts for them."""
-    deployments = directory.deployments(connection, project_id, after, limit + 1)
-    page = deployments[:limit]
-    more = page[-1].slug if len(deployments) > limit else None
+    """By slug, or in another order, for which all deployments are looked at.
+
+    Intervals here ignore sessions; the one on a deployment's own page accounts for them.
+    """
     smallest = smallest_success(directory.project_options(connection, project_id))
-    return FleetAnswer(
-        tuple(fleet_rows(connection, project_id, page, question, smallest)),
-        Span(question.window.since, question.window.until),
-        more,
-    )
+    window = NamedSpan(question.window.since, question.window.until, fleet_window_words(question))
+    if order == "name":
+        known = directory.deployments(connection, project_id, after, limit + 1)
+        rows = fleet_rows(connection, project_id, known[:limit], question, smallest)
+        return FleetAnswer(tuple(rows), window, rows[-1].slug if len(known) > limit else None)
+    known = directory.deployments(connection, project_id, None, MOST_ORDERED)
+    rows = fleet_rows(connection, project_id, known, question, smallest, whole=len(known) < MOST_ORDERED)
+    rows.sort(key=ORDERS[order])
+    slugs = [row.slug for row in rows]
+    if after is not None and after not in slugs:
+        message = "Give `after` exactly as `next` said it."
+        raise Invalid(message, errors=[Fault(pointer="/query/after", code="bad-mark", message=message)])
+    start = 0 if after is None else slugs.index(after) + 1
+    page = rows[start : start + limit]
+    return FleetAnswer(tuple(page), window, page[-1].slug if start + limit < len(rows) and page else None)
+
+
+def fleet_window_words(question: Question) -> str:
+    """What a window by name means where each deployment has its own."""
+    words = {"now": "now, of each deployment", "version": "the release that each deployment runs"}
+    return words.get(question.asked_window or "", question.window_words)
+
+
+def worst_first(row: FleetRow) -> tuple[int, float, str]:
+    """By the lower end of the drop's interval, so that a few unlucky episodes cannot take first place.
+
+    Deployments with too few episodes follow the rest; those without a comparison come last.
+    """
+    return _by_drop(row.drop, row.verdict, row.slug)
+
+
+def worst_now_first(row: FleetRow) -> tuple[int, float, str]:
+    """The same by the drop of the newest episodes."""
+    return _by_drop(row.now.drop, row.now.verdict, row.slug)
+
+
+def _by_drop(drop: DropValue, verdict: str, slug: str) -> tuple[int, float, str]:
+    if drop.interval is None:
+        return 2, 0.0, slug
+    return int(verdict == "too few episodes"), -drop.interval[0], slug
+
+
+ORDERS: dict[FleetOrder, Callable[[FleetRow], Any]] = {
+    "now": worst_now_first,
+    "worst": worst_first,
+    "name": lambda row: row.slug,
+    "newest": lambda row: (-row.last_episode_at.timestamp(), row.slug),
+}
 
 
 def fleet_rows(
@@ -92,12 +150,44 @@ def fleet_rows(
     policy_ids, task_ids = tuple({d.policy_id for d in page}), tuple({d.task_id for d in page})
     real_scope = Scope("real", policy_ids, task_ids, None if whole else tuple(d.id for d in page))
     sim_scope = Scope("sim", policy_ids, task_ids)
+    # What a window by name leaves of real is counted apart, and its baseline is whole.
     window, wanted = question.window, question.wanted
-    real = _read(connection, project_id, real_scope, window, wanted)
+    stored = directory.presents(connection, project_id, None if whole else [d.id for d in page])
+    # What has just been released is described at once and folded a moment later.
+    presents = {d.id: stored[d.id] for d in page if d.id in stored and _is_of(stored[d.id][0], d)}
     sim = _read(connection, project_id, sim_scope, ALL_TIME, wanted)
     within = sim if window == ALL_TIME else _read(connection, project_id, sim_scope, window, wanted)
     baselines = _Baselines(question, simulators, sim, within)
-    return [_row(deployment, question, smallest, real, baselines) for deployment in page]
+    if question.asked_window == "now":
+        real = _now_sums(connection, project_id, page, presents, wanted)
+    else:
+        counts = _read(connection, project_id, real_scope, window, wanted)
+        real = {d.id: _side(counts.get((d.policy_id, d.task_id), {}).get(d.id, []), wanted) for d in page}
+    return [_row(one, question, smallest, real[one.id], presents.get(one.id), baselines) for one in page]
+
+
+Presents = Mapping[int, tuple[StoredPresent, datetime]]
+
+
+def _is_of(present: StoredPresent, deployment: Deployment) -> bool:
+    facts = present.facts
+    return (facts.policy_id, facts.task_id) == (deployment.policy_id, deployment.task_id)
+
+
+def _now_sums(
+    connection: Connection, project_id: int, page: list[Deployment], presents: Presents, wanted: CellFilter
+) -> dict[int, _Sums]:
+    """The regime of each deployment: from its present; with a filter from the regime's episodes."""
+    if not wanted.is_open:
+        counted = fleet.counts_of_presents(connection, project_id, [one.id for one in page], wanted)
+        return {one.id: _Sums(*counted.get(one.id, (0, 0, 0, 0))) for one in page}
+    sums = {one.id: _Sums() for one in page}
+    for deployment_id, (present, _) in presents.items():
+        regime = present.regime
+        sums[deployment_id] = _Sums(
+            regime.successes, regime.n - regime.successes, present.aborted, present.abandoned
+        )
+    return sums
 
 
 # (policy, task) → deployment or simulator → its counts.
@@ -142,10 +232,13 @@ class _Baselines:
 
 
 def _row(
-    deployment: Deployment, question: Question, smallest: float, real: Tallies, baselines: _Baselines
+    deployment: Deployment,
+    question: Question,
+    smallest: float,
+    real_side: _Sums,
+    present: tuple[StoredPresent, datetime] | None,
+    baselines: _Baselines,
 ) -> FleetRow:
-    runs = (deployment.policy_id, deployment.task_id)
-    real_side = _side(real.get(runs, {}).get(deployment.id, []), question.wanted)
     simulator, base = baselines.of(deployment)
     drop, method, reason, word = _drop(base.successes, base.n, real_side.successes, real_side.n, smallest)
     name, version = simulator or (None, None)
@@ -166,6 +259,14 @@ def _row(
         word,
         method,
         reason,
+        now_value(
+            None if present is None else present[0],
+            drops.Side(base.successes, base.n),
+            smallest,
+            deployment.version,
+            question.now,
+            question.now if present is None else present[1],
+        ),
     )
 
 

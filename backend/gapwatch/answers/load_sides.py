@@ -16,7 +16,7 @@ from gapwatch.answers.comparison_side import (
     outcomes_of,
 )
 from gapwatch.answers.needs import Need, resolve
-from gapwatch.answers.question import Question, trend_tier, trend_window
+from gapwatch.answers.question import Question, settle_window, trend_tier, trend_window
 from gapwatch.answers.sides import SharedData, Sides
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching
@@ -56,6 +56,7 @@ def load_sides(
     connection: Connection, project_id: int, subject: Subject, question: Question, needs: Need
 ) -> Sides:
     """Read what the needs call for. Afterwards the connection is not touched again."""
+    question = settle_window(question, subject.began(question.now))
     return _Loader(connection, project_id, subject, question, resolve(needs, question)).load()
 
 
@@ -117,6 +118,10 @@ class _Loader:
 
     # Outcomes and the baseline
 
+    @property
+    def _sim_window(self) -> Window:
+        return self._question.window if self._question.sim_window is None else self._question.sim_window
+
     def _choose_baseline(self) -> tuple[_Counted, _Counted, Baseline | None]:
         """Count both sides and choose the simulator: over all time, because the choice must not depend on the
         window that is looked at."""
@@ -143,12 +148,13 @@ class _Loader:
         """
         connection, project_id = self._connection, self._project_id
         window, is_open = self._question.window, self._question.wanted.is_open
-        in_window = [(self._subject.real_scope, window), (self._subject.sim_scope, window)]
+        sim_window = self._sim_window
+        in_window = [(self._subject.real_scope, window), (self._subject.sim_scope, sim_window)]
         all_time = (self._subject.sim_scope, ALL_TIME)
         counts: Sequence[Sequence[Tally]]
-        if window == ALL_TIME:
+        if sim_window == ALL_TIME:
             counts = (
-                store.each_totals(connection, project_id, in_window)
+                store.each_totals(connection, project_id, in_window, self._edges)
                 if is_open and Need.CELLS not in self._needs
                 else store.each_cell_counts(connection, project_id, in_window)
             )
@@ -165,7 +171,7 @@ class _Loader:
     def _count_baseline(self, choice: Choice, all_time: Sequence[Tally], in_window: Sequence[Tally]) -> _Counted:
         """Count the chosen simulator's episodes in the window, or all of them where the window has none."""
         scope = replace(self._subject.sim_scope, source_ids=(choice.simulator_id,))
-        window, counts = self._question.window, _of_source(in_window, choice.simulator_id)
+        window, counts = self._sim_window, _of_source(in_window, choice.simulator_id)
         if not any(count.successes or count.failures for count in counts):
             window, counts = ALL_TIME, _of_source(all_time, choice.simulator_id)
             if Need.CELLS in self._needs and any(count.cell is None for count in counts):

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any, Literal
 
 from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.answers.window_words import EVERYTHING_STORED, Began, span_words
 from gapwatch.errors import Fault, Invalid
-from gapwatch.filters import DropFilter, SideFilter, StatisticsFilter, TrendFilter, TrustFilter, parse_time
+from gapwatch.filters import (
+    DropFilter,
+    SideFilter,
+    StatisticsFilter,
+    TrendFilter,
+    TrustFilter,
+    WindowName,
+    parse_time,
+)
 from gapwatch.levels import MISSING, level_of
 from gapwatch.store.read.sides import CellFilter, Window
 
 Tier = Literal["hour", "day", "month"]
 EVERYTHING = CellFilter()
 # Of a query, what says which page is meant and not which episodes.
-PAGING = ("after", "limit")
+PAGING = ("after", "limit", "order")
 MOST_HOURS = timedelta(days=31)
 FEW_DAYS = timedelta(days=4)
 
@@ -28,6 +37,11 @@ class Question:
 
     now: datetime
     window: Window = ALL_TIME
+    # What the window is, in words; and the name it was asked for by, until the subject says when that began.
+    window_words: str = EVERYTHING_STORED
+    asked_window: WindowName | None = None
+    # Of sim; None where it is that of real.
+    sim_window: Window | None = None
     wanted: CellFilter = EVERYTHING
     simulators: tuple[str, ...] = ()
     metric: str = "success"
@@ -39,12 +53,18 @@ class Question:
 def question_of(asked: SideFilter, now: datetime) -> Question:
     since = None if asked.since is None else parse_time(asked.since, now)
     until = None if asked.until is None else parse_time(asked.until, now)
+    if asked.window is not None and (since is not None or until is not None):
+        message = f"Give either `window={asked.window}`, or `since` and `until`, not both."
+        raise Invalid(message, errors=[Fault(pointer="/query/window", code="two-windows", message=message)])
     if since is not None and until is not None and since >= until:
         message = "Give a `since` that lies before `until`."
         raise Invalid(message, errors=[Fault(pointer="/query/since", code="empty-window", message=message)])
     return Question(
         now,
         Window(since, until),
+        span_words(since, until, now, asked.since),
+        asked.window,
+        None,
         CellFilter(
             frozenset(asked.robot), frozenset(asked.site), frozenset(asked.stage), _levels(asked.condition)
         ),
@@ -54,6 +74,20 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
         asked.tier if isinstance(asked, TrendFilter) else None,
         {name: value for name, value in asked.model_dump(exclude_unset=True).items() if name not in PAGING},
     )
+
+
+def settle_window(question: Question, began: Began) -> Question:
+    """The question with the window that its name means for a subject. A baseline is not cut with it.
+
+    Where nothing is known of the subject's present yet, everything stored is what there is.
+    """
+    if question.asked_window in (None, "all"):
+        return question
+    since = began.now if question.asked_window == "now" else began.version
+    if since is None:
+        return replace(question, window=ALL_TIME, window_words=EVERYTHING_STORED)
+    words = began.now_words if question.asked_window == "now" else began.version_words
+    return replace(question, window=Window(since, None), window_words=words, sim_window=ALL_TIME)
 
 
 def trend_tier(question: Question) -> Tier:

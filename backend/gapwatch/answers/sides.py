@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from gapwatch.answers.answer import Baseline, Caution, Span
+from gapwatch.answers.answer import Baseline, Caution, NamedSpan
 from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.contract_pairs import ContractPair, pair_contracts
@@ -126,7 +126,7 @@ class Sides:
     def warnings(self) -> tuple[Caution, ...]:
         """The contract first: sides that do not mean the same by an action need no statistics."""
         warnings = list(self.contract.cautions())
-        has_window = self.question.window != ALL_TIME
+        has_window = self.question.window != ALL_TIME and self.question.sim_window is None
         if has_window and self.baseline is not None and self.sim.window == ALL_TIME:
             warnings.append(
                 Caution("whole-baseline", "No sim episode lies in this window: the whole baseline is used.")
@@ -184,7 +184,7 @@ def answer_fields(sides: Sides, reason: str | None = None) -> dict[str, Any]:
         "policy": subject.policy,
         "version": subject.version,
         "task": subject.task,
-        "window": Span(question.window.since, question.window.until),
+        "window": NamedSpan(question.window.since, question.window.until, question.window_words),
         "filter": question.filter,
         "baseline": sides.baseline,
         "n_sim": sides.sim.n,

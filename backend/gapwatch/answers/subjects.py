@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.answers.window_words import NOTHING_KNOWN, Began, began, began_together
 from gapwatch.errors import NotFound
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory, sides
@@ -26,6 +28,16 @@ class Subject:
     deployment: str | None = None
     pinned_simulator_id: int | None = None
     described: Deployment | None = None
+
+    def began(self, now: datetime) -> Began:
+        """When what is called `now` and `version` of it began."""
+        around = self.surroundings
+        if self.deployment_id is None:
+            return began_together(list(around.began.get(self.policy_id, ())), self.version, now)
+        present = around.present
+        if present is None or present.facts.policy_id != self.policy_id:
+            return NOTHING_KNOWN
+        return began(present, self.version, now)
 
     @property
     def sim_scope(self) -> Scope:

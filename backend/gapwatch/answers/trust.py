@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gapwatch.answers.answer import Caution, Interval, SimulatorCount, Span
+from gapwatch.answers.answer import Caution, Interval, NamedSpan, SimulatorCount
 from gapwatch.answers.baselines import on_sim
 from gapwatch.answers.metric_drop import direction_of
-from gapwatch.answers.question import Question
+from gapwatch.answers.question import Question, settle_window
 from gapwatch.answers.tallies import Tally, matching, tallies
+from gapwatch.answers.window_words import fleet_began
 from gapwatch.errors import Fault, Invalid, NotFound
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.statistics.estimates.sketches import Moments
@@ -57,7 +58,7 @@ class TrustAnswer:
     alternatives: tuple[SimulatorCount, ...]
     metric: str
     task: str | None
-    window: Span
+    window: NamedSpan
     filter: Mapping[str, Any]
     policies: tuple[TrustedPolicy, ...]
     n_policies: int
@@ -84,6 +85,9 @@ def answer_trust(
     ids = {i: pair for i, pair in known.items() if pair[0] == name and version in (None, pair[1])}
     if not ids:
         raise NotFound("There is no simulator with this name and version.")
+    if question.asked_window in ("now", "version"):
+        began = fleet_began(directory.all_began(connection, project_id), question.now)
+        question = settle_window(question, began)
     task_ids = _task_ids(connection, project_id, task)
     policies = directory.policy_versions(connection, project_id)
     sim_scope = Scope("sim", tuple(policies), task_ids, tuple(ids))
@@ -112,7 +116,10 @@ def answer_trust(
 
 def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> Sequence[Tally]:
     """Robot, site and stage do not restrict sim where its episodes name none."""
-    counts = tallies(connection, project_id, scope, question.window, question.wanted)
+    window = question.window
+    if scope.domain == "sim" and question.sim_window is not None:
+        window = question.sim_window
+    counts = tallies(connection, project_id, scope, window, question.wanted)
     wanted = question.wanted
     if scope.domain == "sim":
         wanted = on_sim(wanted, (count.cell for count in counts if count.cell is not None))
@@ -174,7 +181,10 @@ def _by_metric(
             Scope("sim", (policy_id,), task_ids, (simulator_id,)),
             Scope("real", (policy_id,), task_ids),
         ):
-            rollups = sides.value_rollups(connection, project_id, scope, question.window, "metric")
+            window = question.window
+            if scope.domain == "sim" and question.sim_window is not None:
+                window = question.sim_window
+            rollups = sides.value_rollups(connection, project_id, scope, window, "metric")
             together = Moments()
             for rollup in rollups.get(question.metric, {}).values():
                 together = together + rollup.moments
@@ -224,7 +234,7 @@ def _trust_answer(
         alternatives=tuple(SimulatorCount(*pair, n) for pair, n in sorted(others, key=lambda o: (-o[1], o[0]))),
         metric=question.metric,
         task=task,
-        window=Span(question.window.since, question.window.until),
+        window=NamedSpan(question.window.since, question.window.until, question.window_words),
         filter=question.filter,
         policies=tuple(policies),
         n_policies=len(policies),

@@ -11,10 +11,17 @@ from gapwatch.answers.answer_kind import read_example
 from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
 from gapwatch.answers.deployment import DeploymentAnswer
 from gapwatch.answers.fleet import FleetAnswer
+from gapwatch.answers.now import NowAnswer
 from gapwatch.answers.trust import TrustAnswer
 
 TEMPLATE = "#/components/schemas/{name}"
-ANSWERS = (*(kind.answer_type for kind in DEPLOYMENT_ANSWERS), DeploymentAnswer, FleetAnswer, TrustAnswer)
+ANSWERS = (
+    *(kind.answer_type for kind in DEPLOYMENT_ANSWERS),
+    DeploymentAnswer,
+    FleetAnswer,
+    NowAnswer,
+    TrustAnswer,
+)
 
 
 def answer_schemas() -> dict[str, Any]:
@@ -32,6 +39,7 @@ def give_examples(paths: dict[str, Any]) -> None:
     """Into the finished document: the framework would take every null out of an example."""
     examples = {f"/api/v1/deployments/{{slug}}/{kind.name}": kind.example for kind in DEPLOYMENT_ANSWERS}
     examples["/api/v1/deployments"] = read_example("fleet")
+    examples["/api/v1/deployments/{slug}/now"] = read_example("now")
     examples["/api/v1/policies/{name}/drop"] = read_example("drop") | {"deployment": None, "task": None}
     examples["/api/v1/simulators/{name}/trust"] = read_example("trust")
     for path, example in examples.items():

@@ -8,17 +8,18 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.answers import deployment
+from gapwatch.answers import deployment, now
 from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.catalogue import DEPLOYMENT_ANSWERS
 from gapwatch.answers.deployment import DeploymentAnswer, answer_deployment
-from gapwatch.answers.fleet import FleetAnswer, answer_fleet
+from gapwatch.answers.fleet import FleetAnswer, FleetOrder, answer_fleet
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.needs import Need
+from gapwatch.answers.now import NowAnswer, answer_now
 from gapwatch.answers.question import question_of
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.subjects import deployment_subject
@@ -34,9 +35,26 @@ LARGEST_PAGE = 1000
 REFUSALS = (401, 403, 404, 422, 503)
 
 
+class NowFilter(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    simulator: list[Name] = Field(
+        default_factory=list,
+        max_length=50,
+        description="name or name@version of the baseline; of several, the one with the most episodes.",
+    )
+
+
 class DeploymentList(StatisticsFilter):
     limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = Field(100, description="Deployments on a page.")
     after: Name | None = Field(None, description="Where the page starts: `next` of the page before.")
+    order: FleetOrder = Field(
+        "name",
+        description=(
+            "By name; `now` and `worst` by the lower end of the drop, of the newest episodes and of the window; "
+            "`newest` by the last episode."
+        ),
+    )
 
 
 def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
@@ -67,7 +85,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
         """
         with database.reading() as connection:
             question = question_of(query, datetime.now(UTC))
-            answer = answer_fleet(connection, holder.project_id, question, query.after, query.limit)
+            answer = answer_fleet(connection, holder.project_id, question, query.after, query.limit, query.order)
         return answered(answer)
 
     @router.get(
@@ -78,6 +96,21 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     def read_deployment(slug: str, query: Annotated[StatisticsFilter, Query()], holder: KeyHolder = reader) -> Any:
         """What the newest episode says of it, success on both sides, the drop, and where to ask on."""
         return about(slug, query, holder, deployment.NEEDS, answer_deployment)
+
+    @router.get(
+        "/deployments/{slug}/now",
+        summary="How it does now",
+        responses=problems(*REFUSALS) | answers(NowAnswer, "The present."),
+    )
+    def read_now(slug: str, query: Annotated[NowFilter, Query()], holder: KeyHolder = reader) -> Any:
+        """The newest hundred decided episodes of the current policy version, fixed in advance; beside them the
+        regime since the newest of release, established change or change of baseline, which is chosen from the data
+        and has a wider interval; what was before, how much it moved, and which robots stand out.
+
+        `moved.points` is now minus before in percentage points; every other number is a fraction.
+        """
+        asked = StatisticsFilter.model_validate({"simulator": query.simulator, "window": "now"})
+        return about(slug, asked, holder, now.NEEDS, answer_now)
 
     for kind in DEPLOYMENT_ANSWERS:
         router.add_api_route(

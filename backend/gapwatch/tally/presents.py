@@ -70,7 +70,9 @@ class StoredRobot:
 
 @dataclass(frozen=True)
 class StoredMove:
-    points: float | None
+    """Now minus before, as a fraction."""
+
+    change: float | None
     interval: Interval | None
     verdict: MovedWord
 
@@ -79,6 +81,7 @@ class StoredMove:
 class StoredPresent:
     """The real side of the present. `is_cut`: the regime began before the newest thousand, where we stop looking.
 
+    `is_chosen`: where it began was chosen because the episodes differ.
     `aborted` and `abandoned` are attempts of the regime that enter no rate.
     """
 
@@ -86,6 +89,7 @@ class StoredPresent:
     since: datetime | None
     why: Why
     is_cut: bool
+    is_chosen: bool
     estimate: StoredRate
     estimate_since: datetime | None
     regime: StoredRate
@@ -119,6 +123,7 @@ def make_present(attempts: Sequence[Attempt], facts: PresentFacts) -> StoredPres
         since=since,
         why=_why(present.start, facts, known_at),
         is_cut=is_cut,
+        is_chosen=present.start in ("found", "drifting"),
         estimate=_stored(present.estimate),
         estimate_since=own[-NEWEST:][0].started_at if own else None,
         regime=_stored(present.regime),

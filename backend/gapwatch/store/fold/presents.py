@@ -161,6 +161,13 @@ def stored_presents(connection: Connection, project_id: int) -> dict[int, Stored
     return {row.deployment_id: read_present(row.body) for row in rows}
 
 
+_DECODER = msgspec.json.Decoder(StoredPresent)
+
+
+def decode_present(body: str) -> StoredPresent:
+    return _DECODER.decode(body)
+
+
 def read_present(body: object) -> StoredPresent:
     return msgspec.convert(body, StoredPresent)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
+
+from gapwatch.store.fold.presents import decode_present, read_present
+from gapwatch.tally.presents import StoredPresent
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Surroundings:
     events: tuple[DatedEvent, ...] = ()
     # How the watch found successes to come in runs: between what, and the design effect. None where it did not.
     clusters: tuple[str, float] | None = None
+    # Of a deployment, its present and when that was made.
+    present: StoredPresent | None = None
+    computed_at: datetime | None = None
+    # By policy version, of each deployment that runs it now: when its regime began, and its version.
+    began: Mapping[int, tuple[tuple[datetime | None, datetime | None], ...]] = field(default_factory=dict)
 
 
 _SURROUNDINGS = """
@@ -92,7 +100,12 @@ SELECT p.options,
               AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
        ) AS events,
        (SELECT x.state -> 'clusters' FROM detectors x WHERE x.project_id = :p AND x.deployment_id = {deployment}
-          AND x.series = 'success' AND x.state ? 'clusters' ORDER BY x.rule LIMIT 1) AS clusters
+          AND x.series = 'success' AND x.state ? 'clusters' ORDER BY x.rule LIMIT 1) AS clusters,
+       (SELECT jsonb_build_array(n.body, n.computed_at) FROM presents n
+        WHERE n.project_id = :p AND n.deployment_id = {deployment}) AS present,
+       (SELECT jsonb_agg(jsonb_build_array(n.policy_id, n.since, n.version_since)) FROM presents n
+        WHERE {deployment} IS NULL AND n.project_id = :p AND n.policy_id IN
+            (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began
 FROM projects p WHERE p.id = :p
 """
 
@@ -127,6 +140,9 @@ def _surroundings(row: Any) -> Surroundings:
             for kind, at, title, details in reversed(row["events"] or [])
         ),
         tuple(row["clusters"]) if row["clusters"] else None,
+        read_present(row["present"][0]) if row["present"] else None,
+        _time(row["present"][1]) if row["present"] else None,
+        _began(row["began"] or []),
     )
 
 
@@ -135,6 +151,17 @@ def _named(details: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
     robots, site = details.get("robots"), details.get("site")
     names = tuple(name for name in robots if isinstance(name, str)) if isinstance(robots, list) else ()
     return names, site if isinstance(site, str) else None
+
+
+def _began(rows: list[Any]) -> dict[int, tuple[tuple[datetime | None, datetime | None], ...]]:
+    began: dict[int, tuple[tuple[datetime | None, datetime | None], ...]] = {}
+    for policy_id, since, version_since in rows:
+        began[policy_id] = (*began.get(policy_id, ()), (_time(since), _time(version_since)))
+    return began
+
+
+def _time(text_: str | None) -> datetime | None:
+    return None if text_ is None else datetime.fromisoformat(text_)
 
 
 def deployments(
@@ -160,6 +187,27 @@ def deployments(
         )
         for row in rows.all()
     ]
+
+
+def presents(
+    connection: Connection, project_id: int, deployment_ids: Collection[int] | None
+) -> dict[int, tuple[StoredPresent, datetime]]:
+    """The presents of some deployments, or of all, and when they were made."""
+    statement = "SELECT deployment_id, body::text AS body, computed_at FROM presents WHERE project_id = :p"
+    parameters: dict[str, Any] = {"p": project_id}
+    if deployment_ids is not None:
+        statement += " AND deployment_id = ANY(:ids)"
+        parameters["ids"] = list(deployment_ids)
+    rows = connection.execute(text(statement), parameters).all()
+    return {row.deployment_id: (decode_present(row.body), row.computed_at) for row in rows}
+
+
+def all_began(connection: Connection, project_id: int) -> list[tuple[datetime | None, datetime | None]]:
+    """When the regime and the version of each deployment began."""
+    rows = connection.execute(
+        text("SELECT since, version_since FROM presents WHERE project_id = :p"), {"p": project_id}
+    )
+    return [(row.since, row.version_since) for row in rows]
 
 
 def simulators(connection: Connection, project_id: int) -> dict[int, tuple[str, str]]:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.content_cache import ContentCache
+from gapwatch.store.core.driver import driver_connection
 from gapwatch.store.read.directory import Deployment
+from gapwatch.store.read.selection import CellFilter
 from gapwatch.tally.sums import Signature
 
 
@@ -96,6 +99,26 @@ class Glance:
 
     recent: dict[int, list[tuple[datetime, int, int]]]
     last_day: dict[str, int]
+
+
+def counts_of_presents(
+    connection: Connection, project_id: int, deployment_ids: Sequence[int], wanted: CellFilter
+) -> dict[int, tuple[int, int, int, int]]:
+    """Successes, failures, aborted and abandoned attempts that match a filter in each deployment's regime."""
+    clauses, parameters = wanted.clauses()
+    statement = sql.SQL(
+        "SELECT p.deployment_id, count(*) FILTER (WHERE e.outcome = 'success'),"  # noqa: S608 - text of ours
+        " count(*) FILTER (WHERE e.outcome = 'failure'), count(*) FILTER (WHERE e.outcome = 'aborted'),"
+        " count(*) FILTER (WHERE e.outcome = 'abandoned')"
+        " FROM presents p JOIN deployments d ON d.project_id = p.project_id AND d.id = p.deployment_id"
+        " JOIN episodes e ON e.project_id = p.project_id AND e.deployment_id = p.deployment_id"
+        " AND e.domain = 'real' AND e.started_at >= p.since AND e.policy_id = d.policy_id"
+        f" AND e.task_id = d.task_id WHERE p.project_id = %(p)s AND p.deployment_id = ANY(%(ids)s){clauses}"
+        " GROUP BY 1"
+    )
+    with driver_connection(connection).cursor() as cursor:
+        rows = cursor.execute(statement, {"p": project_id, "ids": list(deployment_ids), **parameters}).fetchall()
+    return {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
 
 
 def failure_words(

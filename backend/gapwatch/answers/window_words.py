@@ -1,0 +1,105 @@
+"""Windows named after what they are: "release 2.1.0 since 24 Oct", never "everything stored" when it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from gapwatch.statistics.change.present import REACH
+from gapwatch.tally.presents import StoredPresent
+
+EVERYTHING_STORED = "everything stored"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True)
+class Began:
+    """When the present and the version of a subject began, and what windows from then on are called."""
+
+    now: datetime | None = None
+    now_words: str = EVERYTHING_STORED
+    version: datetime | None = None
+    version_words: str = EVERYTHING_STORED
+
+
+NOTHING_KNOWN = Began()
+
+
+def day_words(at: datetime, now: datetime) -> str:
+    """24 Oct, with the year where it is another than this one."""
+    at = at.astimezone(UTC)
+    words = f"{at.day} {_MONTHS[at.month - 1]}"
+    return words if at.year == now.astimezone(UTC).year else f"{words} {at.year}"
+
+
+def span_words(since: datetime | None, until: datetime | None, now: datetime, spelled: str | None = None) -> str:
+    """A window of two times; `spelled` is how its start was asked for: 7d is the last 7 days."""
+    if since is None and until is None:
+        return EVERYTHING_STORED
+    if since is None:
+        assert until is not None  # noqa: S101 - the case before
+        return f"until {day_words(until, now)}"
+    if until is None:
+        if spelled is not None and spelled[:-1].isdecimal() and spelled[-1:] in _UNITS:
+            return f"last {int(spelled[:-1])} {_UNITS[spelled[-1]]}"
+        return f"since {day_words(since, now)}"
+    return f"{day_words(since, now)} to {day_words(until, now)}"
+
+
+def newest_words(n: int) -> str:
+    return f"newest {n:,} episodes" if n != 1 else "newest episode"
+
+
+def began(present: StoredPresent | None, version: str, now: datetime) -> Began:
+    """The windows of one deployment."""
+    if present is None or present.since is None:
+        return NOTHING_KNOWN
+    version_since = present.facts.version_since or present.since
+    return Began(
+        present.since,
+        _regime_words(present, version, now),
+        version_since,
+        f"release {version} since {day_words(version_since, now)}",
+    )
+
+
+def _regime_words(present: StoredPresent, version: str, now: datetime) -> str:
+    assert present.since is not None  # noqa: S101 - the caller looked
+    day = day_words(present.since, now)
+    if present.why == "change":
+        return f"since the change on {day}"
+    if present.why == "baseline":
+        return f"since another baseline was chosen on {day}"
+    if present.why == "drifting":
+        return f"since it began to {'rise' if present.moved.verdict == 'rising' else 'fall'} on {day}"
+    if present.is_cut:
+        return newest_words(min(present.regime.n, REACH))
+    return f"release {version} since {day}"
+
+
+def fleet_began(presents: list[tuple[datetime | None, datetime | None]], now: datetime) -> Began:
+    """The windows of everything together: from where the first of all deployments began."""
+    together = began_together(presents, "", now)
+    if together.now is None or together.version is None:
+        return together
+    return replace(
+        together,
+        now_words=f"the present of {len(presents)} deployments, since {day_words(together.now, now)}",
+        version_words=f"releases that run now, since {day_words(together.version, now)}",
+    )
+
+
+def began_together(presents: list[tuple[datetime | None, datetime | None]], version: str, now: datetime) -> Began:
+    """The windows of a policy version over several deployments: from where the first of them began."""
+    since = min((at for at, _ in presents if at is not None), default=None)
+    version_since = min((at for _, at in presents if at is not None), default=since)
+    if since is None or version_since is None:
+        return NOTHING_KNOWN
+    where = "its deployment" if len(presents) == 1 else f"its {len(presents)} deployments"
+    return Began(
+        since,
+        f"the present of {where}, since {day_words(since, now)}",
+        version_since,
+        f"release {version} since {day_words(version_since, now)}",
+    )
