@@ -49,6 +49,46 @@ def test_an_incident_tells_now_and_what_can_be_done(engineer, project):  # noqa:
     assert twin["standing"]["now"] == api["now"] and twin["found"]["robots"] == api["robots"]
 
 
+def test_a_change_has_one_date_on_the_page_in_the_api_and_in_the_alert(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    with project.client("read") as client:
+        api = client.get(f"/incidents/{number}").json()
+        [listed] = client.get("/incidents").json()["incidents"]
+    page = engineer.get(f"/incidents/{number}?format=json").json()["page"]
+    points = {alert["evidence"]["change_point"]["at"] for alert in api["alerts"] if alert["series"] == "success"}
+    at = datetime.fromisoformat(api["change"]["at"])
+    assert at in map(datetime.fromisoformat, points)
+    assert {datetime.fromisoformat(one) for one in (api["changed_at"], listed["changed_at"])} == {at}
+    assert datetime.fromisoformat(page["found"]["change"]["at"]) == at
+    assert (
+        datetime.fromisoformat(api["change"]["earliest"]) <= at <= datetime.fromisoformat(api["change"]["latest"])
+    )
+    # Each series by the alert that is about it.
+    by_name = {alert["series"].partition("@")[0]: alert for alert in api["alerts"]}
+    for one in page["series"]:
+        own = by_name[one["series"]]["evidence"].get("change_point", {"at": api["change"]["at"]})["at"]
+        assert own in points or datetime.fromisoformat(one["change"]["at"]) == datetime.fromisoformat(own)
+
+
+def test_of_a_silence_arrivals_are_drawn_and_not_success(engineer, project):  # noqa: F811
+    number = the_incident(project)
+    run(
+        project,
+        "UPDATE alerts SET kind = 'no_data', rule = 'robot-silent', series = 'robot:r' || id, changed_at = now(),"
+        ' evidence = CAST(\'{"robot": "ur5e-2", "heard_at": "2026-11-02T09:14:00+00:00"}\' AS jsonb)'
+        " WHERE project_id = :p",
+    )
+    page = engineer.get(f"/incidents/{number}")
+    words = words_of(page)
+    assert "ur5e-2 silent since 02 Nov 09:14 UTC" in words and "Arrivals of r" in words
+    assert "Real success" not in words and "Failures and slices" not in words
+    assert "Was this silence normal?" in words
+    twin = engineer.get(f"/incidents/{number}?format=json").json()
+    assert twin["page"]["series"] == [] and twin["page"]["arrivals"][0]["drawn"]["tier"] == "hour"
+    [[alert]] = project.rows("SELECT min(id) FROM alerts WHERE project_id = :p")
+    assert "Arrivals of r" in words_of(engineer.get(f"/alerts/{alert}"))
+
+
 def test_an_incident_that_an_import_told_of_in_its_line_says_so(engineer, project):  # noqa: F811
     number = the_incident(project)
     with project.client("admin") as client:

@@ -9,8 +9,9 @@ from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.store.alerting import alert_settings, alert_transitions, outbox, rewatches, watch_queue
 from gapwatch.store.alerting.rewatches import Backfill, BackfillIncident
 from gapwatch.store.core.database import Connection, Database
-from gapwatch.watching.alert_changes import OpenAlert
+from gapwatch.watching.alert_changes import OpenAlert, changed_at
 from gapwatch.watching.import_line import WrongNow, line_content, line_severity
+from gapwatch.watching.notification import dates_by
 from gapwatch.watching.phrases import AlertReason
 from gapwatch.watching.routing import ChannelTarget, plan
 from gapwatch.watching.rules import Rule
@@ -77,7 +78,11 @@ def _wrong_now(labels: DeploymentLabels, incident: BackfillIncident, alerts: lis
         AlertReason(alert.rule, alert.kind, alert.severity, alert.series, alert.evidence, alert.opened_at)
         for alert in alerts
     ]
-    return WrongNow(labels.slug, incident.changed_at, incident.is_from_start, reasons)
+    dated = [alert for alert in alerts if changed_at(alert.evidence) is not None]
+    # As pages and messages date it.
+    leading = max(dated, key=lambda one: (*dates_by(one.kind, one.series, one.severity), -one.id), default=None)
+    since = None if leading is None else changed_at(leading.evidence)
+    return WrongNow(labels.slug, since or incident.changed_at, incident.is_from_start, reasons)
 
 
 def _channels(

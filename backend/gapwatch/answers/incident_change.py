@@ -10,7 +10,7 @@ from typing import Any
 from gapwatch.statistics.change.fallen_robots import FallenRobots, RobotSides, fallen_robots
 from gapwatch.store.alerting import events, incident_counts, watch_queue
 from gapwatch.store.alerting.incident_counts import SeriesRow
-from gapwatch.store.alerting.incident_list import changed_at
+from gapwatch.store.alerting.incident_list import changed_at, dating_alert
 from gapwatch.store.core.database import Connection
 from gapwatch.watching.changes import (
     EPISODES_AROUND,
@@ -21,18 +21,20 @@ from gapwatch.watching.changes import (
     rank_events,
     worst_slices,
 )
-from gapwatch.watching.series import RATE_SERIES
+from gapwatch.watching.series import OF_ROBOT, RATE_SERIES
 
 # Episodes on either side of the change that are read for its figures, and the newest ones.
 EPISODES_DRAWN, NEWEST_DRAWN = 500, 500
 MOST_SERIES = 6
 MOST_EVENTS = 8
-SUCCESS = "success"
+SUCCESS, SILENCE = "success", "silence"
 
 
 @dataclass(frozen=True)
 class KnownChange:
-    """From when to when the change lies with 95 %; without `n` episodes around it, give or take an hour."""
+    """`at` is when the detector counts from, in messages and everywhere; by the `n` episodes around it, the change
+    lies between `earliest` and `latest` with 95 %. Without them, give or take an hour.
+    """
 
     at: datetime
     earliest: datetime
@@ -69,34 +71,44 @@ def incident_change(
     """What is known now, and the alerted series around the change, that of the change first."""
     deployment_id, alerts = incident["deployment_id"], incident["alerts"]
     of_deployment = (connection, project_id, deployment_id)
-    leading = _leading(alerts)
-    estimate = (leading and changed_at(leading)) or incident["changed_at"]
+    leading, estimate = _leading(alerts), incident["changed_at"]
     others = [alert["series"] for alert in alerts if drawn_name(alert["series"]) is not None]
-    names = list(dict.fromkeys(_drawn([SUCCESS if leading is None else leading["series"], *others])))[:MOST_SERIES]
-    rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN, NEWEST_DRAWN)
+    # Of a silence arrivals are drawn (`answers/arrivals.py`), and nothing else.
+    is_silence = bool(alerts) and all(alert["kind"] == "no_data" for alert in alerts)
+    wanted = [] if is_silence else _drawn([leading and leading["series"], *others])
+    names = list(dict.fromkeys(wanted))[:MOST_SERIES]
+    rows: list[SeriesRow] = []
+    if names:
+        rows = incident_counts.series_around(*of_deployment, names, estimate, EPISODES_DRAWN, NEWEST_DRAWN)
     values = [_values(rows, place) for place in range(len(names))]
     since = [at for at, _ in rows if at >= estimate]
     newest_from = since[EPISODES_DRAWN] if len(since) >= EPISODES_DRAWN + NEWEST_DRAWN else None
-    span = _span(names[0], values[0], estimate, leading)
+    first = names[0] if names else SILENCE
+    span = _span(first, values[0] if values else [], estimate, leading)
     sides = [
         RobotSides(robot.robot, robot.before_successes, robot.before_n, robot.successes, robot.n)
-        for robot in incident_counts.robots_around(*of_deployment, span.at)
+        for robot in incident_counts.robots_around(*of_deployment, estimate)
     ]
     robots = fallen_robots(sides, _reference(alerts))
-    levels = watch_queue.levels_since(*of_deployment, span.at)
-    of_series = {name: _known(name, span) for name in names[:1]}
+    levels = watch_queue.levels_since(*of_deployment, estimate)
+    change = _known(first, span, estimate)
+    of_series = {} if leading is None else {first: change}
     for alert in alerts:
         name, changed = drawn_name(alert["series"]), changed_at(alert)
         if name in names and name not in of_series and changed is not None:
-            of_series[name] = _known(name, _span(name, values[names.index(name)], changed, alert))
+            of_series[name] = _known(name, _span(name, values[names.index(name)], changed, alert), changed)
     series = [
         DrawnSeries(
-            name, name in RATE_SERIES, values[place], of_series.get(name, of_series[names[0]]), newest_from
+            name,
+            name.partition(OF_ROBOT)[0] in RATE_SERIES,
+            values[place],
+            of_series.get(name, change),
+            newest_from,
         )
         for place, name in enumerate(names)
     ]
     found = IncidentChange(
-        change=of_series[names[0]],
+        change=change,
         events=rank_events(
             events.events_near(*of_deployment, span),
             span,
@@ -107,7 +119,7 @@ def incident_change(
         ),
         robots=robots,
         slices=worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels]),
-        failures=incident_counts.failures_since(*of_deployment, span.at),
+        failures=incident_counts.failures_since(*of_deployment, estimate),
         computed_at=watch_queue.now(connection),
     )
     return found, series
@@ -120,7 +132,9 @@ def drawn_name(series: Any) -> str | None:
     if series.startswith(("signal:", "metric:")):
         return series
     name = series.partition("@")[0]
-    return name if name in (*RATE_SERIES, "reward", "duration") else None
+    if name not in (*RATE_SERIES, "reward", "duration"):
+        return None
+    return series if series.startswith(name + OF_ROBOT) else name
 
 
 def _drawn(series: Sequence[Any]) -> list[str]:
@@ -128,18 +142,9 @@ def _drawn(series: Sequence[Any]) -> list[str]:
 
 
 def _leading(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The alert whose change is the incident's: of success if there is one, then the most severe."""
-    severities = ("info", "warning", "critical")
-    dated = [alert for alert in alerts if drawn_name(alert["series"]) is not None and changed_at(alert)]
-    return max(
-        dated,
-        key=lambda alert: (
-            drawn_name(alert["series"]) == SUCCESS,
-            severities.index(alert["severity"]),
-            -alert["id"],
-        ),
-        default=None,
-    )
+    """The alert that dates the incident, if it is about a series that has values around its change."""
+    leading = dating_alert(alerts)
+    return leading if leading is not None and drawn_name(leading["series"]) is not None else None
 
 
 def _span(
@@ -155,8 +160,8 @@ def _span(
     return change_span(estimate, before + after, series, alert["evidence"])
 
 
-def _known(series: str, span: ChangeSpan) -> KnownChange:
-    return KnownChange(span.at, span.earliest, span.latest, series, span.n)
+def _known(series: str, span: ChangeSpan, at: datetime) -> KnownChange:
+    return KnownChange(at, min(span.earliest, at), max(span.latest, at), series, span.n)
 
 
 def _values(rows: Sequence[SeriesRow], place: int) -> list[tuple[datetime, float]]:
@@ -168,6 +173,6 @@ def _reference(alerts: Sequence[Mapping[str, Any]]) -> float | None:
     for alert in alerts:
         reference = alert["evidence"].get("reference")
         value = reference.get("value") if isinstance(reference, Mapping) else None
-        if drawn_name(alert["series"]) == SUCCESS and isinstance(value, int | float) and 0 <= value <= 1:
+        if alert["series"].partition("@")[0] == SUCCESS and isinstance(value, int | float) and 0 <= value <= 1:
             return float(value)
     return None

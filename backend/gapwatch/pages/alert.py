@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from gapwatch.answers.arrivals import drawn_arrivals
 from gapwatch.answers.incident_change import IncidentChange, incident_change
 from gapwatch.answers.series_steps import SeriesStep, series_steps
 from gapwatch.answers.subjects import deployment_subject
@@ -17,6 +18,7 @@ from gapwatch.incidents import alert_actions
 from gapwatch.incidents.silence_answers import answer_silence
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.alert_words import ODD, alert_entry, open_alerts, sentence_of
+from gapwatch.pages.figures.arrivals import ArrivalsEntry, arrivals_figure
 from gapwatch.pages.figures.series import series_figure
 from gapwatch.pages.figures.trend import Mark
 from gapwatch.pages.frame import View, Visit
@@ -41,6 +43,7 @@ class AlertPage:
     others: list[AlertEntry]
     series: str
     runs: list[list[SeriesStep]]
+    arrivals: list[ArrivalsEntry]
     incident_href: str | None
     deployment_href: str
     silences: dict[str, int]
@@ -80,7 +83,12 @@ class AlertHandlers:
         # The alert is looked at as an incident of its own.
         alone = {**alert, "alerts": [alert], "changed_at": estimate or alert["opened_at"]}
         found, drawn = incident_change(visit.transaction, visit.project_id, alone)
-        runs = series_steps(drawn[0].values, found.change.at, drawn[0].newest_from, is_rate=drawn[0].is_rate)
+        arrivals = drawn_arrivals(visit.transaction, visit.project_id, alone, found.computed_at)
+        runs = [
+            run
+            for one in drawn[:1]
+            for run in series_steps(one.values, one.change.at, one.newest_from, is_rate=one.is_rate)
+        ]
         links = visit.frame.links
         page = AlertPage(
             alert=alert,
@@ -89,13 +97,14 @@ class AlertHandlers:
             changed_at=estimate,
             found=found,
             others=[entry for entry in open_alerts(visit, slug) if entry.id != alert["id"]],
-            series=drawn[0].series,
+            series=drawn[0].series if drawn else "",
             runs=runs,
+            arrivals=[ArrivalsEntry(f"arrivals-{place}", one) for place, one in enumerate(arrivals)],
             incident_href=None if incident is None else links.to("incidents", str(incident["id"])),
             deployment_href=links.to("deployments", slug),
             silences=LASTING,
         )
-        figures = {}
+        figures = {entry.figure: arrivals_figure(entry.drawn) for entry in page.arrivals}
         if any(runs):
             marks = [
                 Mark(number, datetime.fromisoformat(event["at"]), event["kind"])

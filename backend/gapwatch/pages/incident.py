@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from starlette.responses import RedirectResponse, Response
 
+from gapwatch.answers.arrivals import DrawnArrivals, drawn_arrivals
 from gapwatch.answers.incident_change import DrawnSeries, IncidentChange, KnownChange, incident_change
 from gapwatch.answers.incident_standing import IncidentStanding, incident_standings
 from gapwatch.answers.series_steps import SeriesStep, series_steps
@@ -17,6 +18,7 @@ from gapwatch.errors import Invalid, NotFound
 from gapwatch.incidents import incident_actions
 from gapwatch.incidents.silence_answers import answer_silences_of
 from gapwatch.pages.alert_words import ODD, phrase_of, sentence_of
+from gapwatch.pages.figures.arrivals import ArrivalsEntry, arrivals_figure
 from gapwatch.pages.figures.series import series_figure
 from gapwatch.pages.figures.trend import Mark
 from gapwatch.pages.frame import View, Visit
@@ -84,6 +86,7 @@ class IncidentPage:
     phrase: str
     reasons: list[ReasonEntry]
     series: list[SeriesEntry]
+    arrivals: list[ArrivalsEntry]
     untaken: int
     owners: list[str]
     runbooks: list[str]
@@ -95,11 +98,21 @@ class IncidentPage:
     hrefs: dict[str, str]
 
     @property
+    def is_silence(self) -> bool:
+        """Nothing is wrong but that somebody is not heard."""
+        alerts = self.incident["alerts"]
+        return bool(alerts) and all(alert["kind"] == "no_data" for alert in alerts)
+
+    @property
     def headline(self) -> Sentence:
+        if self.is_silence:
+            return sentences.silence(self.phrase, self.age, [entry.drawn for entry in self.arrivals])
         return sentences.headline(self.standing, self.found.change, self.phrase)
 
     @property
     def title(self) -> str:
+        if self.is_silence:
+            return self.phrase
         return sentences.title(self.standing, self.phrase)
 
     @property
@@ -150,7 +163,8 @@ class IncidentHandlers:
             return _elsewhere(visit, number)
         found, drawn = incident_change(visit.transaction, visit.project_id, incident)
         standing = incident_standings(visit.transaction, visit.project_id, [incident])[number]
-        page = _page(visit, incident, standing, found, drawn)
+        arrivals = drawn_arrivals(visit.transaction, visit.project_id, incident, found.computed_at)
+        page = _page(visit, incident, standing, found, drawn, arrivals)
         return View("incident.html", page, 200, _figures(page))
 
     def act(self, visit: Visit) -> Response:
@@ -186,6 +200,7 @@ def _page(
     standing: IncidentStanding,
     found: IncidentChange,
     drawn: Sequence[DrawnSeries],
+    arrivals: Sequence[DrawnArrivals],
 ) -> IncidentPage:
     links, slug, alerts = visit.frame.links, incident["deployment"], incident["alerts"]
     since = found.change.at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -206,6 +221,7 @@ def _page(
             for place, one in enumerate(drawn)
             if one.values
         ],
+        arrivals=[ArrivalsEntry(f"arrivals-{place}", one) for place, one in enumerate(arrivals)],
         untaken=sum(alert["state"] in ("firing", "no_data") for alert in alerts),
         owners=[
             member.email
@@ -254,7 +270,8 @@ def _figures(page: IncidentPage) -> dict[str, Any]:
         Mark(number, datetime.fromisoformat(event["at"]), event["kind"])
         for number, event in enumerate(page.found.events, start=1)
     ]
-    return {
+    of_silences = {entry.figure: arrivals_figure(entry.drawn) for entry in page.arrivals}
+    return of_silences | {
         entry.figure: series_figure(
             entry.series,
             entry.runs,

@@ -168,6 +168,16 @@ def leading_reason(reasons: Sequence[AlertReason]) -> AlertReason:
     return _ranked(reasons)[0]
 
 
+def dates_by(kind: str, series: str, severity: str) -> tuple[bool, bool, int, int]:
+    """How much an alert says about when its incident changed; that of the greatest does.
+
+    What is merely worth knowing comes last and a fall of success first; then the one that messages lead with.
+    """
+    known = RULE_KINDS.get(kind)
+    order = 0 if known is None else -known.order
+    return severity != "info", series.partition("@")[0] == "success", rank(severity), order
+
+
 def _ranked(reasons: Sequence[AlertReason]) -> list[AlertReason]:
     return sorted(reasons, key=lambda r: (-rank(r.severity), _order(r), r.opened_at, r.series))
 

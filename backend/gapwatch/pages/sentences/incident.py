@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from gapwatch.answers.arrivals import DrawnArrivals
 from gapwatch.answers.incident_change import IncidentChange, KnownChange
 from gapwatch.answers.incident_standing import IncidentStanding, SuccessShare
 from gapwatch.pages.sentences.sentence import Part, Sentence, Words, percent_range, point_range, say, small, strong
@@ -95,6 +96,23 @@ def headline(standing: IncidentStanding, change: KnownChange, fallback: str) -> 
             words.append(" No loss of success is established")
         words += [", since ", Part(when(change.at), "strong"), "."]
     return say(*words)
+
+
+def silence(phrase: str, quiet: str, drawn: Sequence[DrawnArrivals]) -> Sentence:
+    """Who is silent since when and for how long; how many episodes would have been usual in that time."""
+    words: list[Words] = [strong(phrase[:1].upper() + phrase[1:]), f", for {quiet}."]
+    missed = [step.usual for step in drawn[0].steps if step.at > drawn[0].heard_at and step.usual] if drawn else []
+    if missed:
+        words.append(f" About {count(round(sum(missed)))} episodes usually come in that time.")
+    return say(*words)
+
+
+def arrivals_caption(drawn: DrawnArrivals) -> str:
+    """Bars are what came, the dotted line what usually comes."""
+    pace = "an hour" if drawn.tier == "hour" else "a day"
+    is_known = any(step.usual is not None for step in drawn.steps)
+    rest = "dotted, what is usual then" if is_known else "there is no week before to compare with"
+    return f"Episodes {pace}; {rest}."
 
 
 def title(standing: IncidentStanding, phrase: str) -> str:

@@ -20,6 +20,7 @@ from gapwatch.store.alerting.series_column import series_column
 NEWEST, BEFORE = 100, 300
 MOST_OF_ROBOTS = 3000
 MOST_FAILURES = 50_000
+MOST_ARRIVALS = 20_000
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 _DECIDED = "e.outcome IN ('success', 'failure')"
@@ -126,6 +127,40 @@ def robots_around(
     return [RobotBeforeAndNow(row.name, row.k_before, row.n_before, row.k, row.n) for row in rows]
 
 
+def arrivals_by_hour(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    robot: str | None,
+    since: datetime,
+    until: datetime,
+) -> dict[datetime, int]:
+    """Count the episodes of a deployment, or of the newest of one of its robots, by the hour they began in."""
+    of_deployment = """
+        SELECT bucket_at, sum(successes + failures + aborted + abandoned)::bigint FROM rollup_counts
+        WHERE project_id = :p AND domain = 'real' AND source_id = :d AND tier = 'hour'
+          AND bucket_at >= :since AND bucket_at < :until GROUP BY 1"""
+    of_robot = """
+        SELECT date_trunc('hour', x.started_at, 'UTC'), count(*) FROM (
+            SELECT e.started_at, e.robot_id FROM episodes e
+            WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
+              AND e.started_at >= :since AND e.started_at < :until
+            ORDER BY e.started_at DESC LIMIT :most) x
+        JOIN robots r ON r.project_id = :p AND r.id = x.robot_id AND r.name = :robot GROUP BY 1"""
+    rows = connection.execute(
+        text(of_deployment if robot is None else of_robot),
+        {
+            "p": project_id,
+            "d": deployment_id,
+            "robot": robot,
+            "since": since,
+            "until": until,
+            "most": MOST_ARRIVALS,
+        },
+    )
+    return {row[0]: int(row[1]) for row in rows}
+
+
 def failures_since(connection: Connection, project_id: int, deployment_id: int, at: datetime) -> int:
     """Count failures since a change, up to fifty thousand of them."""
     return int(
@@ -177,6 +212,7 @@ def series_around(
               AND e.started_at > (SELECT max(started_at) FROM next) ORDER BY e.started_at DESC LIMIT :newest
         ), near AS (TABLE past UNION ALL TABLE next UNION ALL TABLE newest)
         SELECT e.started_at, {chosen} FROM near e
+        LEFT JOIN robots r ON r.project_id = :p AND r.id = e.robot_id
         LEFT JOIN name_sets sn ON sn.project_id = :p AND sn.id = e.signal_names_id
         LEFT JOIN name_sets mn ON mn.project_id = :p AND mn.id = e.metric_names_id
         ORDER BY e.started_at, e.id

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
+
+from gapwatch.watching.notification import dates_by
 
 NOBODY = "nobody"
 # What each state that can be asked for means in the table.
@@ -92,14 +94,21 @@ def find_incident(connection: Connection, project_id: int, incident_id: int) -> 
 
 
 def _incident(row: RowMapping) -> dict[str, Any]:
-    """Without a change of its own it changed with the first of its alerts, at the latest when it opened.
-
-    What is merely worth knowing counts only where there is nothing else.
-    """
+    """It changed when its leading alert says so, so that pages, messages and the API name one moment."""
     alerts = [_alert(alert) for alert in row["alerts"]]
-    telling = [alert for alert in alerts if alert["severity"] != "info"] or alerts
-    changes = [at for at in map(changed_at, telling) if at is not None]
-    return {**row, "alerts": alerts, "changed_at": row["changed_at"] or min([row["opened_at"], *changes])}
+    leading = dating_alert(alerts)
+    known = None if leading is None else changed_at(leading)
+    return {**row, "alerts": alerts, "changed_at": known or row["changed_at"] or row["opened_at"]}
+
+
+def dating_alert(alerts: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The alert whose change is the incident's; None if no alert knows when it changed."""
+    dated = [alert for alert in alerts if changed_at(alert) is not None]
+    return max(dated, key=_dates_by, default=None)
+
+
+def _dates_by(alert: Mapping[str, Any]) -> tuple[Any, ...]:
+    return *dates_by(alert["kind"], alert["series"], alert["severity"]), -alert["id"]
 
 
 def changed_at(alert: Mapping[str, Any]) -> datetime | None:

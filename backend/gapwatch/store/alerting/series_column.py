@@ -1,8 +1,8 @@
-"""A watched series as a column of episodes: the SQL of `watching.series.value_of`."""
+"""A watched series as a column of episodes: the SQL of `watching.series.value_of`, or of one robot."""
 
 from __future__ import annotations
 
-from gapwatch.watching.series import COUNTS
+from gapwatch.watching.series import COUNTS, OF_ROBOT
 
 _COLUMNS = {
     "success": "CASE e.outcome WHEN 'success' THEN 1.0 WHEN 'failure' THEN 0.0 END",
@@ -17,9 +17,13 @@ _NAMED = {
 
 
 def series_column(series: str, parameter: str) -> tuple[str, dict[str, str]]:
-    """The column of a series, over `e`, `sn` and `mn`, and the parameters it needs; NULL for an unknown one."""
+    """The column of a series, over `e`, `r`, `sn` and `mn`, and its parameters; NULL for an unknown one."""
     kind, _, name = series.partition(":")
     stageless = series.partition("@")[0]
+    robot = series.partition(OF_ROBOT)[2]
+    if stageless in _COLUMNS and robot and "\0" not in robot:
+        column = f"CASE WHEN r.name = CAST(:{parameter} AS text) THEN {_COLUMNS[stageless]} END"
+        return f"CAST({column} AS float8)", {parameter: robot}
     if stageless in _COLUMNS:
         return f"CAST({_COLUMNS[stageless]} AS float8)", {}
     if kind not in _NAMED or "\0" in name:
