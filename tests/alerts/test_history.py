@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gapwatch.incidents import alert_actions
-from gapwatch.store.alerting import alert_list
+from gapwatch.store.alerting import alert_list, history_rows
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 ALERTS = """
@@ -364,6 +364,23 @@ def test_what_people_took_on_stays_theirs_when_more_history_comes(stage):
     ]
     open_ = stage.rows("SELECT rule, series, count(*) FROM alerts WHERE state <> 'resolved' GROUP BY 1, 2")
     assert all(count == 1 for _, _, count in open_)
+
+
+def test_what_was_taken_on_in_the_time_of_a_story_has_its_times(stage):
+    stage.add_channel()
+    bring(stage, past((0.92, 40), (0.4, 6)))
+    tell(stage)
+    [(incident,)] = stage.rows("SELECT id FROM incidents WHERE state = 'firing'")
+    [(alert,)] = stage.rows("SELECT min(id) FROM alerts WHERE incident_id = :i", i=incident)
+    with stage.database.transaction() as connection:
+        assert alert_actions.acknowledge(connection, 1, alert, "anna", "on it")
+        history_rows.date_acknowledgement(connection, 1, incident, timedelta(minutes=40))
+    [(opened, taken, state)] = stage.rows("SELECT opened_at, acknowledged_at, state FROM incidents")
+    assert taken - opened == timedelta(minutes=40) and state == "acknowledged"
+    times = stage.rows("SELECT acknowledged_at, state_since, opened_at FROM alerts WHERE state = 'acknowledged'")
+    assert times and all(at == since and opened <= at < NOW - timedelta(days=1) for at, since, opened in times)
+    lines = stage.rows("SELECT at FROM alert_transitions WHERE input = 'acknowledge'")
+    assert lines and all(at < NOW - timedelta(days=1) for (at,) in lines)
 
 
 def test_what_a_person_resolved_is_not_opened_by_late_episodes(stage):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 from gapwatch.incidents import alert_actions
-from gapwatch.store.alerting import alert_list, alert_transitions, incidents
+from gapwatch.store.alerting import alert_list, alert_transitions, history_rows, incidents
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.people import access
 
@@ -15,6 +16,8 @@ TAKEN_ON = {
 }
 # The history is in order and told of well within this time.
 GIVE_UP_S, PAUSE_S = 300.0, 2.0
+# How long after an incident opened somebody takes it on.
+ANSWERED_AFTER = timedelta(minutes=40)
 
 
 def take_on_stories(database_url: str, project: str, person: str) -> None:
@@ -41,4 +44,6 @@ def _told(connection: Connection, project_id: int, waiting: dict[str, str], pers
         first = next((alert.id for alert in alerts if alert.incident_id == incident.id), None)
         if first is not None and alert_actions.acknowledge(connection, project_id, first, person, waiting[slug]):
             taken.append(slug)
+            # In the time of the story, not of this run.
+            history_rows.date_acknowledgement(connection, project_id, incident.id, ANSWERED_AFTER)
     return taken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, text
@@ -240,3 +240,33 @@ def cover_incident(
             "facts": json.dumps(facts),
         },
     )
+
+
+def date_acknowledgement(connection: Connection, project_id: int, incident_id: int, after: timedelta) -> None:
+    """Let an incident of history be taken on so long after it opened, and its alerts not before they did."""
+    key = {"p": project_id, "i": incident_id, "after": after}
+    for statement in _DATED:
+        connection.execute(text(statement), key)
+
+
+_OWN = "least(now(), i.opened_at + CAST(:after AS interval))"
+_OF_ALERT = "least(now(), greatest(a.opened_at, i.opened_at) + CAST(:after AS interval))"
+_DATED = (
+    f"""
+    UPDATE alert_transitions t SET at = {_OF_ALERT} FROM alerts a
+    JOIN incidents i ON i.project_id = a.project_id AND i.id = a.incident_id
+    WHERE t.project_id = :p AND a.project_id = :p AND t.alert_id = a.id AND i.id = :i
+      AND t.input = 'acknowledge'
+    """,  # noqa: S608
+    f"""
+    UPDATE alerts a SET acknowledged_at = {_OF_ALERT}, state_since = {_OF_ALERT} FROM incidents i
+    WHERE a.project_id = :p AND i.project_id = :p AND a.incident_id = i.id AND i.id = :i
+      AND a.state = 'acknowledged'
+    """,  # noqa: S608
+    f"""
+    UPDATE incident_history h SET at = {_OWN} FROM incidents i
+    WHERE h.project_id = :p AND i.project_id = :p AND h.incident_id = i.id AND i.id = :i
+      AND h.action = 'acknowledge'
+    """,  # noqa: S608
+    f"UPDATE incidents i SET acknowledged_at = {_OWN} WHERE i.project_id = :p AND i.id = :i",  # noqa: S608
+)
