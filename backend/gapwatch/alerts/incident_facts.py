@@ -10,6 +10,7 @@ from datetime import datetime
 
 from gapwatch.alerts.categories import leading_category
 from gapwatch.alerts.deployment_labels import DeploymentLabels
+from gapwatch.answers.robots_sites import compare_units, odd_sentence
 from gapwatch.statistics.change.fallen_robots import RobotSides
 from gapwatch.store.alerting import alert_settings, events, incident_counts, watch_queue
 from gapwatch.store.core.database import Connection
@@ -84,11 +85,13 @@ def gather(
     about_success = [alert for alert in alerts if alert.series.startswith(OF_SUCCESS)]
     robots = affected_robots([], None)
     slices = []
+    odd_one = None
     if about_success:
         reference = (about_success[0].evidence.get("reference") or {}).get("value")
         around = incident_counts.robots_around(*of_deployment, since)
         sides = [RobotSides(r.robot, r.before_successes, r.before_n, r.successes, r.n) for r in around]
         robots = affected_robots(sides, reference)
+        odd_one = odd_sentence(compare_units({r.robot: (r.successes, r.n) for r in around}, "robot"), None)
         levels = watch_queue.levels_since(*of_deployment, since)
         slices = worst_slices(
             [LevelShare(level.condition, level.level, level.successes, level.n) for level in levels]
@@ -102,6 +105,7 @@ def gather(
         slices=slices,
         changes=rank_events(near, change, deployment=labels.slug, site=labels.site, robots=robots),
         robots=robots,
+        odd_one=odd_one,
     )
 
 

@@ -37,6 +37,8 @@ class IncidentFacts:
     slices: Sequence[Mapping[str, Any]] = ()
     changes: Sequence[Mapping[str, Any]] = ()
     robots: AffectedRobots = field(default_factory=lambda: AffectedRobots((), ()))
+    # Who stands out since the change, in the words of the deployment's page.
+    odd_one: str | None = None
     runbooks: Sequence[str] = ()
     headlines: Mapping[ReasonKind, str] = field(default_factory=dict)
     known: Sequence[ReasonKind] = ()
@@ -95,6 +97,7 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
             "unaffected": list(facts.robots.unaffected),
             "verdict": facts.robots.verdict,
         },
+        "odd_one": facts.odd_one,
         "runbooks": list(facts.runbooks),
         "link": facts.link,
     }
@@ -130,6 +133,8 @@ def lines(content: Mapping[str, Any]) -> list[str]:
         paragraphs.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
     for change in content.get("changes", ()):
         paragraphs.append(f"Before it: {change['title']} ({change['kind']}, {clock(change['at'])}).")
+    if content.get("odd_one"):
+        paragraphs.append(f"Since the change {content['odd_one']}")
     affected = content.get("robots", {}).get("affected")
     if affected:
         spared = content["robots"]["unaffected"]

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import pytest
 from people import Browser, somebody
 
+from gapwatch.answers.catalogue import TABLES
 from parts import episode, wait_until
 
 SIM = {"domain": "sim", "deployment": None, "simulator": {"name": "mujoco", "version": "3.3.0"}}
@@ -109,7 +110,7 @@ def test_figures_of_a_report_offer_nothing_to_click(engineer):
 def test_the_twin_is_what_the_api_answers(engineer, project):
     twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
     with project.client("read") as client:
-        for name in ("drop", "ledger", "slices", "signals", "failures", "trend", "contract", "onset"):
+        for name in ("drop", "ledger", "slices", "signals", "failures", "robots", "trend", "contract", "onset"):
             assert twin[name] == client.get(f"/deployments/berlin-line-3/{name}").json(), name
 
 
@@ -194,3 +195,86 @@ def test_compared_deployments_and_the_simulator_draw_figures_that_plotly_knows(e
         for figure in figures.values():
             go.Figure({"data": figure["data"], "layout": figure["layout"]})
     assert engineer.get("/compare?deployment=no-such").status_code == 422
+
+
+def few_and_shared() -> list[dict]:
+    """One gripper for all, a level of six episodes that all fail, two sites, and a robot that is worse."""
+    records = []
+    for number in range(400):
+        real = number >= 200
+        robot = number % 4
+        lighting = "dark" if number % 200 < 6 else ("dim", "bright")[number % 2]
+        fails = real and (lighting == "dark" or (robot == 3 and number % 5 < 3) or number % 17 == 0)
+        records.append(
+            episode(
+                **({"deployment": "osaka-line-9"} if real else SIM),
+                started_at=f"2026-10-{1 + number % 200 // 10:02}T10:00:00Z",
+                outcome="failure" if fails else "success",
+                robot=f"osaka-{robot}" if real else None,
+                site=("east", "west")[number % 3 == 0] if real else None,
+                conditions={"lighting": lighting, "gripper": "suction"},
+            )
+        )
+    return records
+
+
+def test_every_verdict_in_a_csv_is_the_word_on_the_page_and_in_the_api(service, project):
+    """For each answer that has a CSV with verdicts, and for two windows."""
+    with project.client() as client:
+        client.post("/episodes/batch", json=few_and_shared()).raise_for_status()
+    with Browser(service, somebody(project, "viewer")) as browser, project.client("read") as reader:
+        address = "/deployments/osaka-line-9"
+        wait_until(
+            lambda: browser.get(f"{address}?format=json").json()["page"]["drop"]["n_real"] == 200, what="it"
+        )
+        tables = {
+            "conditions": lambda page: [(f"{one['condition']} = {one['level']}", one) for one in page["slices"]["slices"]],
+            "robots": lambda page: [(one["name"], one) for key in ("robots", "sites") for one in page["robots"][key]["units"]],
+        }  # fmt: skip
+        assert {"conditions", "robots"} == {
+            name for name in TABLES if "verdict" in browser.get(f"{address}?format=csv&table={name}").text.split("\n")[0]
+        }  # fmt: skip
+        for window in ("", "&since=2026-10-05T00:00:00Z"):
+            page = browser.get(f"{address}?{window}").text
+            twin = browser.get(f"{address}?format=json{window}").json()["page"]
+            for name, units in tables.items():
+                rows = list(
+                    csv.DictReader(io.StringIO(browser.get(f"{address}?format=csv&table={name}{window}").text))
+                )
+                written = [row["verdict"] for row in rows]
+                assert written == [one["verdict"] for _, one in units(twin)] and written, name
+                for label, one in units(twin):
+                    row = re.search(
+                        rf"<th [^>]*>\s*(?:<code>)?{re.escape(label)}\b.*?<td data-verdict>(.*?)</td>",
+                        page,
+                        re.DOTALL,
+                    )
+                    assert row is not None and row[1] == one["verdict"], label
+            with_api = reader.get(f"{address}/slices?{window}").json()["slices"]
+            assert [one["verdict"] for one in with_api] == [
+                one["verdict"] for _, one in tables["conditions"](twin)
+            ]
+
+
+def test_few_episodes_are_folded_what_all_share_does_not_lead_and_the_odd_robot_is_in_the_headline(
+    service, project
+):
+    with project.client() as client:
+        client.post("/episodes/batch", json=few_and_shared()).raise_for_status()
+    with Browser(service, somebody(project, "viewer")) as browser:
+        address = "/deployments/osaka-line-9"
+        wait_until(
+            lambda: browser.get(f"{address}?format=json").json()["page"]["drop"]["n_real"] == 200, what="it"
+        )
+        page = browser.get(address).text
+        report = browser.get(f"{address}?format=report").text
+        twin = browser.get(f"{address}?format=json").json()["page"]
+    assert "1 level with fewer than 20 episodes" in page and "1 level with fewer than 20 episodes" in report
+    levels = [(one["level"], one["few"], one["shared"]) for one in twin["slices"]["slices"]]
+    assert ("dark", True, False) in levels[-2:] and ("suction", False, True) in levels[-2:]
+    worst = re.search(r"Worst: (.*?)</p>", page, re.DOTALL)
+    assert worst is not None and "lighting" in worst[1] and "suction" not in worst[1] and "dark" not in worst[1]
+    headline = re.search(r'<p class="headline">(.*?)</p>', page, re.DOTALL)
+    assert headline is not None and twin["robots"]["sentence"] in headline[1]
+    assert twin["robots"]["sentence"].startswith("osaka-3 alone: ")
+    assert twin["robots"]["sentence"] in report and "fig-robots" in page and "fig-robots" in report
