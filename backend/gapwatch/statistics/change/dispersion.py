@@ -7,7 +7,7 @@ its own alarms too often. What is measured here tells how many episodes are wort
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from math import ceil, sqrt
+from math import ceil, exp, log, sqrt
 from typing import Any
 
 from gapwatch.statistics.estimates.rates import SessionSums
@@ -15,7 +15,9 @@ from gapwatch.statistics.estimates.rates import SessionSums
 # Runs of so many episodes in a row, whatever day they are of.
 RUNS = (10, 30)
 # They wait to be learned from, as days do, until something that began in them would be suspected.
-WAITING_EPISODES, WAITING_RUNS = 100, (10, 4)
+WAITING_EPISODES, WAITING_RUNS = 300, (10, 4)
+# The first days are learned from at once: until days are known nothing is as urgent.
+EARLY_DAYS = 8
 # An alarm that is over after so many days was a matter of days.
 MOST_BAD_DAYS = 3
 # A day with fewer episodes says nothing of how days differ.
@@ -24,13 +26,20 @@ FEWEST_OF_DAY = 5
 MOST_CLUSTERS = 200
 MOST_EFFECT = 25.0
 LEAST_VARIANCE = 1e-9
-# What is assumed before anything is known, as so many more runs or days: (how many, design effect).
+# What is assumed of runs before any is known, as so many more of them: (how many, design effect).
 PRIOR_RUNS = (10.0, 1.0)
-PRIOR_DAYS, PRIOR_ICC, MOST_PRIOR_EFFECT = 2.5, 0.015, 2.5
+# How alike episodes of one day may be (ICC), and how likely that is before two days are known.
+DAY_PRIOR = ((0.0, 0.5), (0.006, 0.15), (0.02, 0.15), (0.05, 0.15), (0.1, 0.05))
+# The evidence, in nats, that days may not imitate: before any two are known, less for each known one, and at least.
+CAUTION, LESS_CAUTION, LEAST_CAUTION = 7.0, 0.8, 2.0
+# Bad days lie further out than the normal approximation has them; a little is taken for chance.
+DAY_TAIL, DAY_CHANCE = 1.4, 0.55
+# On the first day there is nothing to compare it with. It is taken for one of so many episodes.
+FIRST_DAY_N, MOST_PRIOR_EFFECT = 100.0, 2.5
 # Days differ by at most so many times what one differs from the next: a level that once changed is no unrest.
 STEPS_ALLOW = 1.25
 # How many standard errors are taken for chance.
-SOFT_RUNS, SOFT_DAYS = 1.5, 0.75
+SOFT_RUNS = 1.5
 # Beyond so many standard errors runs or days differ for certain.
 CERTAIN = 1.96
 
@@ -97,21 +106,26 @@ class Spread:
     days: DaySums = field(default_factory=DaySums)
     open_day: OpenRun = field(default_factory=OpenRun)
     day: int | None = None
+    run_effect: float = 1.0
+    day_effect: float = 1.0
     effect: float = 1.0
     # The same where something differs for certain, else 1.
     certain_effect: float = 1.0
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> Spread:
-        return cls(
-            [SessionSums(**sums) for sums in stored["runs"]],
-            [OpenRun(**run) for run in stored["open_runs"]],
-            DaySums(**stored["days"]),
-            OpenRun(**stored["open_day"]),
-            stored["day"],
-            stored["effect"],
-            stored["certain_effect"],
-        )
+        nested = {
+            "runs": [SessionSums(**sums) for sums in stored["runs"]],
+            "open_runs": [OpenRun(**run) for run in stored["open_runs"]],
+            "days": DaySums(**stored["days"]),
+            "open_day": OpenRun(**stored["open_day"]),
+        }
+        spread = cls(**(stored | nested))
+        if "run_effect" not in stored:
+            # Older versions did not keep the parts of the effect.
+            spread._reckon_runs()
+            spread._reckon_days()
+        return spread
 
     def dump(self) -> dict[str, Any]:
         return asdict(self)
@@ -130,10 +144,12 @@ class Spread:
             return
         today = self.open_day
         if day != self.day:
+            self.day = day
             if today.n >= FEWEST_OF_DAY:
-                self._end(self.days, today, ceil(WAITING_EPISODES / today.n), is_calm=True)
-                self._reckon()
-            today.n, today.total, self.day = 0, 0.0, day
+                is_early = self.days.sessions + len(today.waiting) < EARLY_DAYS
+                self._end(self.days, today, 0 if is_early else ceil(WAITING_EPISODES / today.n), is_calm=True)
+            today.n, today.total = 0, 0.0
+            self._reckon_days()
         today.n += 1
         today.total += y
 
@@ -164,7 +180,7 @@ class Spread:
         else:
             self.open_day.n, self.open_day.total = 0, 0.0
         self.open_day.waiting = []
-        self._reckon()
+        self._reckon_days()
 
     def _end_run(self, is_calm: bool) -> None:
         """A longer run consists of shorter ones."""
@@ -174,7 +190,7 @@ class Spread:
         self._end(self.runs[0], short, WAITING_RUNS[0], is_calm)
         if long.n == RUNS[1]:
             self._end(self.runs[1], long, WAITING_RUNS[1], is_calm)
-        self._reckon()
+        self._reckon_runs()
 
     def _end(self, sums: SessionSums, run: OpenRun, waits: int, is_calm: bool) -> None:
         run.waiting.append([run.total, run.n])
@@ -186,18 +202,30 @@ class Spread:
                 if sums.sessions >= MOST_CLUSTERS:
                     _halve(sums)
 
-    def _reckon(self) -> None:
-        self.effect = self._design_effect()
+    def _reckon_runs(self) -> None:
+        self.run_effect = max(1.0, *(_effect(sums, *PRIOR_RUNS, SOFT_RUNS) for sums in self.runs))
+        self._combine()
+
+    def _reckon_days(self) -> None:
+        if self.days.sessions:
+            self.day_effect = day_effect(self.usual_day_n, self.days.sessions - 1, self.days.dispersion())
+        elif self.day is not None:
+            self.day_effect = min(MOST_PRIOR_EFFECT, day_effect(FIRST_DAY_N, 0, 0.0))
+        self._combine()
+
+    def _combine(self) -> None:
+        self.effect = min(MOST_EFFECT, max(self.run_effect, self.day_effect))
         self.certain_effect = 1.0 if self.clusters is None else self.effect
 
-    def _design_effect(self) -> float:
-        effects = [_effect(sums, *PRIOR_RUNS, SOFT_RUNS) for sums in self.runs]
-        if self.day is not None:
-            # Of the first day nobody knows whether it is like the others.
-            usual_n = self.days.squares / self.days.n if self.days.n else float(self.open_day.n)
-            prior = min(MOST_PRIOR_EFFECT, 1 + (usual_n - 1) * PRIOR_ICC)
-            effects.append(_effect(self.days, PRIOR_DAYS, prior, SOFT_DAYS if self.days.n else 0.0))
-        return min(MOST_EFFECT, max(1.0, *effects))
+    @property
+    def usual_day_n(self) -> float:
+        """The size of the day that an episode is usually in."""
+        return self.days.squares / self.days.n if self.days.n else FIRST_DAY_N
+
+    @property
+    def day_icc(self) -> float:
+        """How alike episodes of one day are taken to be."""
+        return (self.day_effect - 1) / max(1.0, self.usual_day_n - 1)
 
     @property
     def clusters(self) -> tuple[str, float] | None:
@@ -219,6 +247,30 @@ def _is_certain(sums: SessionSums) -> bool:
     """Fisher's approximation: √(2χ²) is normal around √(2·freedom − 1)."""
     freedom = sums.sessions - 1
     return freedom > 1 and sqrt(2 * _chi2(sums)) - sqrt(2 * freedom - 1) > CERTAIN
+
+
+def day_effect(usual_n: float, freedom: int, chi2: float) -> float:
+    """The design effect of days to reckon with, from Pearson's χ² of the days that are known.
+
+    Formula: of each ICC ρ that is thought possible d = 1 + (n − 1)ρ, and χ²/d has the χ² distribution; prior by
+    likelihood is its weight w. The effect D is such that evidence D·c is as rare as c nats are without days:
+    Σ w exp(−D·c/d) = exp(−c). c is large while few days are known, so that the worst that days may do counts, and
+    small later, when D is near their mean.
+    """
+    effects = [1 + max(0.0, usual_n - 1) * icc for icc, _ in DAY_PRIOR]
+    logs = [
+        log(weight) - freedom / 2 * log(d) - chi2 / 2 / d
+        for d, (_, weight) in zip(effects, DAY_PRIOR, strict=True)
+    ]
+    weights = [exp(one - max(logs)) for one in logs]
+    caution = max(LEAST_CAUTION, CAUTION - LESS_CAUTION * freedom)
+    rare = exp(-caution) * sum(weights)
+    low, high = 1.0, effects[-1]
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        imitated = sum(w * exp(-middle * caution / d) for w, d in zip(weights, effects, strict=True))
+        low, high = (middle, high) if imitated > rare else (low, middle)
+    return max(1.0, DAY_TAIL * high - DAY_CHANCE)
 
 
 def _effect(sums: SessionSums, prior_n: float, prior_effect: float, errors: float) -> float:

@@ -109,13 +109,14 @@ class LevelState:
 
 
 class RobotLimit(NamedTuple):
-    """What an episode of one robot is judged by: a limit, None where it is not, and the least design effect.
+    """What an episode of one robot is judged by: a limit, None where it is not, and what is known of runs and days.
 
-    The reference is that of all robots.
+    The reference is that of all robots. Of a day it has fewer episodes, so that days matter less to it.
     """
 
     limit: float | None
-    effect: float = 1.0
+    run_effect: float = 1.0
+    day_icc: float = 0.0
     reference_n: int = 0
     reference_value: float | None = None
 
@@ -174,7 +175,7 @@ def update_level(
     m1, m2, m3, m4 = state.strength
     best, began, before = state.best, state.began, state.before
     alarm_at = watch.arl * len(BETS)
-    spread, factors, least_effect = state.spread, _Factors(), 1.0
+    spread, factors = state.spread, _Factors()
     has_strata = bool(circumstances) and watch.limit is None and watch.learns
     for index, x in enumerate(values):
         y = 1 - x if flip else x
@@ -194,12 +195,15 @@ def update_level(
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
             continue
         if limits is not None:
-            state.limit, least_effect = take_robot_limit(state, limits[index]), limits[index].effect
+            state.limit = take_robot_limit(state, limits[index])
         if state.limit is not None:
             shift = state.strata.shift(here.strata) if has_strata and here is not None else 0.0
             # What is to be expected of days is no excuse before a limit that somebody set.
-            effect = spread.effect if watch.limit is None else spread.certain_effect
-            known = factors.of(state.limit, shift, y, max(effect, least_effect))
+            if limits is not None:
+                effect = _effect_of_robot(spread, limits[index])
+            else:
+                effect = spread.effect if watch.limit is None else spread.certain_effect
+            known = factors.of(state.limit, shift, y, effect)
             f1, f2, f3, f4 = known
             m1, m2, m3, m4 = f1 * (m1 + 1), f2 * (m2 + 1), f3 * (m3 + 1), f4 * (m4 + 1)
             for i, factor in enumerate(known):
@@ -273,7 +277,12 @@ def _robot_limit(state: LevelState, here: Circumstance | None) -> RobotLimit:
     if shift is None:
         return NOT_JUDGED
     limit = within_scale(state.limit + shift)
-    return RobotLimit(limit, state.spread.effect, state.reference_n, state.reference_value)
+    spread = state.spread
+    return RobotLimit(limit, spread.run_effect, spread.day_icc, state.reference_n, state.reference_value)
+
+
+def _effect_of_robot(spread: Spread, given: RobotLimit) -> float:
+    return max(spread.run_effect, given.run_effect, 1 + (spread.usual_day_n - 1) * given.day_icc)
 
 
 def take_robot_limit(state: LevelState, given: RobotLimit) -> float | None:

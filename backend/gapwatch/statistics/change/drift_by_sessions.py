@@ -110,7 +110,7 @@ def update_level_by_sessions(
             robot_limits.append(
                 NOT_JUDGED
                 if state.climb is not None
-                else RobotLimit(state.limit, 1.0, state.reference_n, state.reference_value)
+                else RobotLimit(state.limit, 1.0, 0.0, state.reference_n, state.reference_value)
             )
         if state.climb is not None:
             state.n, state.total = state.n + part.n, state.total + part.n * y
