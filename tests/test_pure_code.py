@@ -12,7 +12,16 @@ import pytest
 from gapwatch.settings import ROOT
 
 BACKEND = ROOT / "backend" / "gapwatch"
-PURE = ("statistics", "watching", "tally", "ingest/packing", "levels.py", "taxonomy.py", "record.py")
+PURE = (
+    "statistics",
+    "watching",
+    "tally",
+    "ingest/packing",
+    "levels.py",
+    "notation.py",
+    "taxonomy.py",
+    "record.py",
+)
 CLOCKS = {"now", "utcnow", "today"}
 CLOCK_MODULES = {"time"}
 

@@ -18,6 +18,7 @@ import structlog
 from gapwatch import __version__, embedded
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.logs import configure_logs
+from gapwatch.notation import count
 from gapwatch.settings import Settings, SettingsError, read_settings, unknown_variables
 
 log = structlog.get_logger()
@@ -359,7 +360,7 @@ def backup(file: Path, data_dir: Path | None) -> None:
             size = back_up(database, file)
         except (BackupError, OSError) as error:
             raise SpokenError(str(error)) from None
-    print(f"{file}: {size:,} bytes.")
+    print(f"{file}: {count(size)} bytes.")
 
 
 @main.command()
@@ -381,4 +382,4 @@ def restore(file: Path, data_dir: Path | None) -> None:
             episodes = restore_from(database, file)
         except BackupError as error:
             raise SpokenError(str(error)) from None
-    print(f"{episodes:,} episodes restored.")
+    print(f"{count(episodes)} episodes restored.")

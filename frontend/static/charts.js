@@ -3,7 +3,9 @@
 // Figures are Plotly dicts whose colours are CSS tokens, "var(--sim)". The tokens are read from app.css when drawing, so
 // light, dark and print need no second figure. "narrow" holds dotted-path changes for slim columns:
 //   {"layout.margin.l": 96, "data.3.visible": false}
-// Moments are written in UTC, "2026-11-02T09:14:03Z", and drawn in the reader's own time.
+// Moments are written in UTC, "2026-11-02T09:14:03Z", and drawn in the reader's own time; within words they stand in
+// braces, "change point {2026-11-02T09:14:03Z}".
+import { localText, two } from "./times.js";
 
 const NARROW = 560; // px of the figure, not of the window
 const CONFIG = { displayModeBar: false, responsive: false, showTips: false };
@@ -12,7 +14,7 @@ const drawnAt = new WeakMap(); // figure -> width it was drawn for
 const drawnFrom = new WeakMap(); // figure -> the island's text it was drawn from
 const TOKEN = /^var\((--[\w-]+)\)$/;
 const MOMENT = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
-const two = (number) => String(number).padStart(2, "0");
+const SAID_MOMENT = /\{(\d{4}-\d\d-\d\dT[\d:.]+Z)\}/g;
 
 /** A moment as Plotly draws it without shifting: local, and without a zone. */
 export function localMoment(iso) {
@@ -26,7 +28,7 @@ export function withColours(value, colour) {
   if (typeof value === "string") {
     const token = TOKEN.exec(value);
     if (token) return colour(token[1]);
-    return MOMENT.test(value) ? localMoment(value) : value;
+    return MOMENT.test(value) ? localMoment(value) : value.replace(SAID_MOMENT, (_, iso) => localText(iso));
   }
   if (Array.isArray(value)) return value.map((item) => withColours(item, colour));
   if (value && typeof value === "object")

@@ -42,7 +42,10 @@ if (typeof document !== "undefined") {
   });
   document.addEventListener("change", (event) => {
     const form = event.target.closest("form.filters");
-    if (form && event.target.matches("select")) apply(form);
+    if (!form || !event.target.matches("select")) return;
+    // A window of the list is chosen instead of moments of one's own.
+    if (event.target.name === "since") form.querySelectorAll("[data-moment]").forEach((input) => (input.value = ""));
+    apply(form);
   });
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy]");

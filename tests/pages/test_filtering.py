@@ -15,5 +15,5 @@ def test_windows_are_the_usual_ones_each_change_and_what_is_asked_for():
     ]
     assert choices[-2:] == [
         ("2026-11-02T00:00:00Z", "since the change on 2 Nov"),
-        ("2026-10-01T00:00:00Z", "since 2026-10-01T00:00:00Z"),
+        ("2026-10-01T00:00:00Z", "since 1 Oct 00:00 UTC"),
     ]

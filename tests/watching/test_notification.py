@@ -71,7 +71,7 @@ def test_a_drop_has_its_interval_and_its_baseline():
     [one] = build(facts(reason("drop", evidence=evidence, rule="success-below-sim")))["reasons"]
     assert "success 90 % in sim → 48 % (n 52)" in one["sentence"]
     assert "drop 42 points [28, 55]" in one["sentence"]
-    assert "one false alarm in 10,000 episodes" in one["sentence"]
+    assert "one false alarm in 10\u202f000 episodes" in one["sentence"]
 
 
 def test_what_is_known_besides_becomes_lines():

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from gapwatch.errors import Conflict, Fault, Invalid
 from gapwatch.incidents.alert_moves import move_alert
 from gapwatch.incidents.incident_lifecycle import close_if_over, tell_informed
+from gapwatch.notation import utc_words
 from gapwatch.store.alerting import alert_transitions, detectors, incidents
 from gapwatch.store.alerting.alert_settings import add_silence
 from gapwatch.store.alerting.incidents import LockedIncident

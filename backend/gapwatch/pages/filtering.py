@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
+from gapwatch.notation import date_words, utc_words
+from gapwatch.pages.forms import as_utc
 from gapwatch.pages.links import Links
-from gapwatch.pages.words import MONTHS
 
 Model = TypeVar("Model", bound=BaseModel)
 
 # Parameters of an address that say how to show, not what.
 NOT_A_FILTER = {"project", "format", "table", "after", "page", "saved"}
 
+# Filters that a field for date and time may give.
+MOMENTS = {"since", "until"}
 
 WINDOWS = {
     "24h": "last 24 hours",
@@ -53,7 +56,10 @@ def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
     for name, value in request.query_params.multi_items():
         if value == "" or "\0" in value or (name in NOT_A_FILTER and name not in model.model_fields):
             continue
-        if name in model.model_fields:
+        if name in MOMENTS and name in model.model_fields:
+            # The last one counts: a moment of one's own stands behind the list of windows.
+            parameters[name] = [as_utc(value)]
+        elif name in model.model_fields:
             parameters.setdefault(name, []).append(value)
         else:
             problems.append(f"{name[:64]} is not a filter here.")
@@ -85,8 +91,15 @@ def window_choices(changes: Sequence[date], asked: Sequence[str]) -> list[tuple[
     """The usual windows, from each change on, and what the address asks for beyond them: value and label."""
     known = dict(WINDOWS)
     for day in changes:
-        known[f"{day.isoformat()}T00:00:00Z"] = f"since the change on {day.day} {MONTHS[day.month - 1]}"
-    return [*known.items(), *((value, f"since {value}") for value in asked if value not in known)]
+        known[f"{day.isoformat()}T00:00:00Z"] = f"since the change on {date_words(day)}"
+    return [*known.items(), *((value, f"since {_in_words(value)}") for value in asked if value not in known)]
+
+
+def _in_words(since: str) -> str:
+    try:
+        return utc_words(datetime.fromisoformat(since))
+    except ValueError:
+        return since
 
 
 def _as_fields(model: type[BaseModel], parameters: dict[str, list[str]]) -> dict[str, object]:

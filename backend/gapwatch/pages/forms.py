@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from gapwatch.errors import MalformedBody, UnsupportedMediaType
 
 MOST_FIELDS = 500
+_BARE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 
 
 class Form:
@@ -25,6 +27,10 @@ class Form:
         """A value on one line, without the space around it."""
         return " ".join(self.one(name).split())[:longest]
 
+    def moment(self, name: str) -> str:
+        """A date and time as UTC text, empty if it was left out. A browser without our script sends it bare."""
+        return as_utc(self.line(name, 64))
+
     def many(self, name: str) -> list[str]:
         return [value for key, value in self._pairs if key == name]
 
@@ -34,6 +40,13 @@ class Form:
 
     def numbers(self, name: str) -> list[int]:
         return [number for text in self.many(name) if (number := _number(text))]
+
+
+def as_utc(text: str) -> str:
+    """2026-11-02T09:00 → 2026-11-02T09:00:00Z: the field says that what it holds is UTC. Anything else stays."""
+    if _BARE_TIME.fullmatch(text) is None:
+        return text
+    return f"{text}{':00' if len(text) == len('2026-11-02T09:00') else ''}Z"
 
 
 def _number(text: str) -> int | None:

@@ -1,31 +1,33 @@
-"""How pages write numbers and times: value, interval, n; a thin gap in 2 400; a real minus sign."""
+"""How pages write numbers and times: value, interval, n; a `<time>` wherever a moment or a day is named."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from markupsafe import Markup, escape
 
+from gapwatch import notation
+from gapwatch.notation import MONTHS, date_words, full_utc_words, time_words, utc_text
 from gapwatch.taxonomy import BY_ID, HEADLINE, UNATTRIBUTED
+
+count, MINUS = notation.count, notation.MINUS
 
 # The most urgent first.
 SEVERITIES = ("critical", "warning", "info")
 
-THIN_GAP = "\u202f"
-MINUS = "\u2212"
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+# The end of a silence lies ahead, and nothing else by more.
+MOST_AHEAD_DAYS = 60
 TEN_THOUSAND, BILLION = 10_000, 1_000_000_000
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+# A moment in the words of a message, 2 Nov 09:14 UTC, or of an address; a day in those of an answer, 2026-11-02.
+_MOMENT = rf"(\d{{1,2}}) ({'|'.join(MONTHS)})(?: (\d{{4}}))? (\d\d):(\d\d) UTC"
+_SAID_MOMENT = re.compile(rf"{_MOMENT}|(?<!\")\b(\d{{4}}-\d\d-\d\dT[\d:.]+Z)")
+_SAID_DAY = re.compile(r"(?<!\")\b\d{4}-\d\d-\d\d\b(?!T)")
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def count(number: float) -> str:
-    """2 400, with a thin gap; evidence weights keep one digit."""
-    text = f"{number:,.1f}" if number != int(number) else f"{int(number):,}"
-    return text.replace(",", THIN_GAP).replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -87,28 +89,43 @@ def level(value: object) -> str:
     return "missing" if value is None else str(value)
 
 
-def utc_text(at: datetime) -> str:
-    """2026-11-02T09:00:00Z"""
-    return at.astimezone(UTC).isoformat()[:19] + "Z"
-
-
-def plain_day(at: datetime) -> str:
-    at = at.astimezone(UTC)
-    year = "" if at.year == datetime.now(UTC).year else f" {at.year}"
-    return f"{at.day} {MONTHS[at.month - 1]}{year}"
-
-
-def plain_time(at: datetime) -> str:
-    at = at.astimezone(UTC)
-    return f"{plain_day(at)} {at.hour:02}:{at.minute:02}"
-
-
 def when(at: datetime | str | None) -> Markup:
     """A moment: written in UTC, and in the reader's own time once the script has run; UTC stays on hover."""
     if at is None:
         return Markup('<span class="muted">never</span>')
     at = datetime.fromisoformat(at) if isinstance(at, str) else at
-    return _moment(at, " data-time", plain_time(at))
+    return _moment(at, ' data-time="minute"', time_words(at, _this_year()))
+
+
+def when_day(at: datetime) -> Markup:
+    """The day of a moment, in the reader's own time once the script has run."""
+    return _moment(at, ' data-time="day"', date_words(at.astimezone(UTC), _this_year()))
+
+
+def utc_day(day: date) -> Markup:
+    """A day by which episodes are counted. It begins at midnight UTC for every reader, so it is not moved."""
+    day = day.astimezone(UTC).date() if isinstance(day, datetime) else day
+    words, title = date_words(day, _this_year()), f"{date_words(day, 0)}, from midnight to midnight UTC"
+    return Markup(f'<time datetime="{day.isoformat()}" title="{title}">{words}</time>')  # noqa: S704 - our own words
+
+
+def utc_month(day: date) -> Markup:
+    """A month by which episodes are counted: Nov 2026."""
+    month = f"{MONTHS[day.month - 1]} {day.year}"
+    return Markup(f'<time datetime="{day:%Y-%m}" title="{month}, in UTC">{month}</time>')  # noqa: S704 - our own words
+
+
+def step_time(at: datetime, tier: str) -> Markup:
+    """The start of a step of a trend: an hour, or a day or a month by which episodes are counted."""
+    return {"hour": when, "day": utc_day, "month": utc_month}[tier](at)
+
+
+def input_time(at: str) -> str:
+    """A moment of an address, as a field for date and time takes it, in UTC; nothing for a span such as 30d."""
+    try:
+        return f"{datetime.fromisoformat(at).astimezone(UTC):%Y-%m-%dT%H:%M}" if "T" in at else ""
+    except ValueError:
+        return ""
 
 
 def ago(at: datetime | None) -> Markup:
@@ -128,10 +145,58 @@ def ago(at: datetime | None) -> Markup:
     return _moment(at, "", text)
 
 
+def aged(age: str, at: datetime) -> Markup:
+    """How long something has been so, with the moment on hover."""
+    return _moment(at, "", str(escape(age)))
+
+
+def with_times(text: object) -> Markup:
+    """Words of a message or an address, which are written in UTC, with each moment as a `<time>`."""
+
+    def as_time(said: re.Match[str]) -> str:
+        at = _moment_said(said)
+        return said[0] if at is None else str(when(at))
+
+    return Markup(_SAID_MOMENT.sub(as_time, str(escape(text))))  # noqa: S704 - escaped, and our own words
+
+
+def _moment_said(said: re.Match[str]) -> datetime | None:
+    day, month, year, hour, minute, iso = said.groups()
+    now = datetime.now(UTC)
+    try:
+        if iso:
+            return datetime.fromisoformat(iso)
+        at = datetime(int(year or now.year), MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
+        # Messages leave the year out: it is the last one in which this moment is not far ahead.
+        return at if year or (at - now).days < MOST_AHEAD_DAYS else at.replace(year=now.year - 1)
+    except ValueError:
+        return None
+
+
+def with_days(text: str) -> Markup:
+    """The words of an answer, with each day as a `<time>`."""
+
+    def as_day(said: re.Match[str]) -> str:
+        try:
+            return str(utc_day(date.fromisoformat(said[0])))
+        except ValueError:
+            return said[0]
+
+    return Markup(_SAID_DAY.sub(as_day, str(escape(text))))  # noqa: S704 - escaped, and our own words
+
+
+def plain_day(at: datetime) -> str:
+    """For figures, which hold no tags."""
+    return date_words(at.astimezone(UTC), _this_year())
+
+
 def _moment(at: datetime, more: str, text: str) -> Markup:
-    iso = utc_text(at)
-    title = f"{int(iso[8:10])} {MONTHS[int(iso[5:7]) - 1]} {iso[:4]} {iso[11:19]} UTC"
-    return Markup(f'<time datetime="{iso}" title="{title}"{more}>{text}</time>')  # noqa: S704 - our own words
+    title = full_utc_words(at)
+    return Markup(f'<time datetime="{utc_text(at)}" title="{title}"{more}>{text}</time>')  # noqa: S704 - our own words
+
+
+def _this_year() -> int:
+    return datetime.now(UTC).year
 
 
 def category_name(category: str) -> str:
@@ -178,7 +243,15 @@ FILTERS = {
     "number": number,
     "level": level,
     "when": when,
+    "when_day": when_day,
+    "utc_day": utc_day,
+    "utc_month": utc_month,
+    "step_time": step_time,
+    "input_time": input_time,
+    "with_times": with_times,
+    "with_days": with_days,
     "ago": ago,
+    "aged": aged,
     "chip": chip,
     "category_name": category_name,
     "category_colour": category_colour,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gapwatch.notation import count as written
 from gapwatch.watching.notification import HEADLINE_LENGTH, cut, leading_reason, phrase
 from gapwatch.watching.phrases import AlertReason, clock
 
@@ -37,11 +38,11 @@ def line_content(episodes: int, wrong: Sequence[WrongNow], link: str) -> dict[st
     changed = [one for one in wrong if not one.from_start]
     standing = [one for one in wrong if one.from_start]
     named = ", ".join(one.deployment for one in [*changed, *standing])
-    count = len(wrong)
+    count, of = len(wrong), written(episodes)
     verb = "deployment is" if count == 1 else "deployments are"
     severities = [line_severity(one) for one in wrong]
     return {
-        "headline": cut(f"Import of {episodes:,} episodes: {count} {verb} wrong now: {named}", HEADLINE_LENGTH),
+        "headline": cut(f"Import of {of} episodes: {count} {verb} wrong now: {named}", HEADLINE_LENGTH),
         "severity": "warning" if "warning" in severities else "info",
         "import": {
             "episodes": episodes,

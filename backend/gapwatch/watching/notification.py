@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gapwatch.notation import count
 from gapwatch.watching.changes import AffectedRobots, slice_words
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.notify_policy import KNOWN_BEFORE, rank
@@ -164,7 +165,7 @@ def sentence(reason: AlertReason) -> str:
         words += f" [{100 * interval[0]:.0f}, {100 * interval[1]:.0f}]"
     promise = ""
     if evidence.get("arl"):
-        promise = f", at most one false alarm in {evidence['arl']:,.0f} episodes"
+        promise = f", at most one false alarm in {count(round(evidence['arl']))} episodes"
     flags = "".join(f", {flag}" for flag in ("regressed", "escalating") if getattr(reason, flag))
     return f"{words} ({reason.rule}{promise}{flags})."
 

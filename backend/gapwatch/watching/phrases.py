@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gapwatch.notation import utc_words
 from gapwatch.taxonomy import BY_ID
 from gapwatch.watching.series import OF_ROBOT, RATE_SERIES
 
@@ -63,10 +64,7 @@ def since_words(reason: AlertReason) -> str:
 
 def clock(at: str | None) -> str:
     """Day and time as a person on call reads them: `16 Nov 09:14 UTC`."""
-    if not at:
-        return "an unknown time"
-    moment = datetime.fromisoformat(at)
-    return f"{moment:%d %b %H:%M} UTC"
+    return utc_words(datetime.fromisoformat(at)) if at else "an unknown time"
 
 
 def category_name(category: Any) -> str:

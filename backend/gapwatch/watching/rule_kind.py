@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gapwatch.notation import count
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.phrases import AlertReason, series_phrase
 from gapwatch.watching.rules import Rule, RuleParams, Severity
 from gapwatch.watching.series import SeenEpisode, value_of
-
-THIN_GAP = "\u202f"
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,7 @@ class RuleKind:
 
 
 def promise(arl: float) -> str:
-    count = f"{arl:,.0f}".replace(",", THIN_GAP)
-    return f"at most one false alarm in {count} episodes"
+    return f"at most one false alarm in {count(round(arl))} episodes"
 
 
 def points(share: float) -> str:

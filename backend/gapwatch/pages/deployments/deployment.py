@@ -77,7 +77,7 @@ class DeploymentHandlers:
         described = deployment_subject(visit.transaction, visit.project_id, _slug(visit)).described
         kind, title = visit.form.one("kind"), visit.form.line("title", LONGEST_TITLE)
         try:
-            at = parse_time(visit.form.line("at") or "0h", datetime.now(UTC))
+            at = parse_time(visit.form.moment("at") or "0h", datetime.now(UTC))
         except ValueError as error:
             raise NotFound(str(error).capitalize()) from None
         if kind not in EVENT_KINDS or not title or described is None:

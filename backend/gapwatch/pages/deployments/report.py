@@ -11,6 +11,7 @@ from markupsafe import Markup
 from gapwatch.pages.deployments.figures import Figures
 from gapwatch.pages.static import PLOTLY, Assets
 
+_IMPORT_OF_TIMES = 'import { localText, two } from "./times.js";\n'
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -34,8 +35,10 @@ class Report:
         return _script(self.assets.text(PLOTLY))
 
     @property
-    def charts(self) -> Markup:
-        return _script(self.assets.text("charts.js"))
+    def scripts(self) -> Markup:
+        """Times and figures in one module: a file on a disk imports nothing."""
+        charts = self.assets.text("charts.js").replace(_IMPORT_OF_TIMES, "")
+        return _script(f"{self.assets.text('times.js')}\n{charts}")
 
 
 def report_headers(slug: str) -> dict[str, str]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from gapwatch.answers.incident_change import KnownChange
 from gapwatch.answers.series_steps import SeriesStep
+from gapwatch.notation import THIN_GAP, utc_text
+from gapwatch.pages.figures.axes import time_ticks
 from gapwatch.pages.figures.signals import unit_of
+from gapwatch.pages.figures.text import moment
 from gapwatch.pages.figures.trend import Mark, change_shapes, event_marks
-from gapwatch.pages.words import THIN_GAP, plain_time, utc_text
 
 
 def series_figure(
@@ -42,14 +44,15 @@ def series_figure(
         "data": data,
         "layout": {
             "margin": {"l": 48, "r": 16, "t": 28, "b": 36},
-            "xaxis": {"type": "date", "range": [utc_text(start), utc_text(end)], "showgrid": False, "nticks": 6},
+            "xaxis": {"type": "date", "range": [utc_text(start), utc_text(end)], "showgrid": False, "nticks": 6,
+                      "tickformatstops": time_ticks()},
             "yaxis": {"range": [low, high], "ticksuffix": unit, "nticks": 5, "showgrid": True},
             "separators": f".{THIN_GAP}",
             **change_shapes(
                 change.at,
                 change.earliest,
                 change.latest,
-                plain_time(change.at),
+                moment(change.at),
                 is_early=change.at - start < (end - start) / 2,
             ),
         },
@@ -71,10 +74,11 @@ def _run(run: Sequence[SeriesStep], scale: float, unit: str) -> dict[str, Any]:
         "line": {"color": "var(--real)", "width": 2},
         "marker": {"size": 6, "color": "var(--real)"},
         "customdata": [
-            [round(scale * step.interval[0], 4), round(scale * step.interval[1], 4), step.n] for step in run
+            [round(scale * step.interval[0], 4), round(scale * step.interval[1], 4), step.n, moment(at)]
+            for step, at in zip(run, middle, strict=True)
         ],
-        "hovertemplate": f"%{{x|%-d %b %H:%M}}<br><b>%{{y:.3~g}}{unit}</b> [%{{customdata[0]:.3~g}}, "
-        "%{customdata[1]:.3~g}]<br>n %{customdata[2]}<extra></extra>",
+        "hovertemplate": f"%{{customdata[3]}}<br><b>%{{y:.3~g}}{unit}</b> [%{{customdata[0]:.3~g}}, "
+        "%{customdata[1]:.3~g}]<br>n %{customdata[2]:,}<extra></extra>",
         "type": "scatter",
     }  # fmt: skip
 

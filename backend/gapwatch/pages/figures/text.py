@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from html import escape
 
+from gapwatch.notation import utc_text
 from gapwatch.pages.words import category_name
 
 LONGEST = 24
@@ -39,3 +41,8 @@ def bold(text: object) -> str:
 
 def narrow_category(category: str) -> str:
     return plain(NARROW_NAMES.get(category, category_name(category)))
+
+
+def moment(at: datetime) -> str:
+    """A moment within words, {2026-11-02T09:14:03Z}, which charts.js writes in the reader's own time."""
+    return f"{{{utc_text(at)}}}"

@@ -10,8 +10,10 @@ from typing import Any
 
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.answers.trend_line import WINDOW_DAYS, LinePoint
-from gapwatch.pages.figures.text import plain
-from gapwatch.pages.words import MONTHS, THIN_GAP, count, percent, plain_day, plain_time, utc_text
+from gapwatch.notation import MONTHS, THIN_GAP, date_words, utc_text
+from gapwatch.pages.figures.axes import time_ticks
+from gapwatch.pages.figures.text import moment, plain
+from gapwatch.pages.words import count, percent, plain_day
 
 MOST_SINGLE_DAYS, DAY_MS = 9, 24 * 3600 * 1000
 GLYPHS = {
@@ -70,10 +72,10 @@ def trend_figure(
     }  # fmt: skip
     if changed_at is not None:
         layout["shapes"].append(_change_line(utc_text(changed_at)))
-        layout["annotations"].append(_change_word(utc_text(changed_at), plain_time(changed_at)))
+        layout["annotations"].append(_change_word(utc_text(changed_at), moment(changed_at)))
     for point in points:
         layout["shapes"] += _change_shapes(point)
-        layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), f"{point.day:%-d %b}"))
+        layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), date_words(point.day)))
     data = _baseline(answer, start, end)
     for run in runs:
         data += _run(run, answer.tier, episodes)
@@ -84,9 +86,9 @@ def trend_figure(
 def _ticks(tier: str, shown: timedelta) -> dict[str, Any]:
     """Each day is written once: in few days ticks between them would repeat it."""
     if tier == "hour":
-        return {"tickformat": "%H:%M\n%-d %b"}
+        return {"tickformatstops": time_ticks()}
     few = shown < timedelta(days=MOST_SINGLE_DAYS)
-    return {"tickformat": "%-d %b", **({"dtick": DAY_MS} if few else {})}
+    return {"tickformatstops": time_ticks(), **({"dtick": DAY_MS} if few else {})}
 
 
 def _baseline(answer: TrendAnswer, start: datetime, end: datetime) -> list[dict[str, Any]]:
@@ -127,7 +129,7 @@ def _run(run: Sequence[LinePoint], tier: str, episodes: str | None) -> list[dict
         "fill": "toself", "fillcolor": "var(--real-band)", "line": {"width": 0}, "mode": "lines",
         "hoverinfo": "skip", "type": "scatter",
     }  # fmt: skip
-    word = {"hour": _hour, "day": plain_day, "month": _month}[tier]
+    word = {"hour": moment, "day": plain_day, "month": _month}[tier]
     what = f"Real, {WINDOW_DAYS} days to" if tier == "day" else "Real,"
     line = {
         "x": x,
@@ -159,10 +161,6 @@ def _next_day(at: datetime) -> datetime:
 
 def _next_month(at: datetime) -> datetime:
     return (at.replace(day=1) + timedelta(days=31)).replace(day=1)
-
-
-def _hour(at: datetime) -> str:
-    return f"{plain_time(at)} UTC"
 
 
 def _month(at: datetime) -> str:

@@ -22,7 +22,7 @@ from gapwatch.pages.sentences.sentence import (
     strong,
     together,
 )
-from gapwatch.pages.words import count, number, percent, plural, point_interval, points
+from gapwatch.pages.words import count, number, percent, plural, point_interval, points, with_days
 
 MOST_ROBOTS = 4
 # With fewer sessions their number says nothing about the interval.
@@ -123,7 +123,7 @@ def worsening(onset: OnsetAnswer) -> Sentence | None:
     """The end of the headline, where something is known about when it began."""
     lost = onset.change is not None and onset.change > 0
     if onset.verdict == "step_change" and lost and onset.change_day is not None:
-        return say(f"since {day(onset.change_day)} it is ", strong("getting worse"))
+        return say("since ", day(onset.change_day), " it is ", strong("getting worse"))
     if onset.verdict == "gradual_drift" and lost:
         return say("it is ", strong("slowly getting worse"))
     if onset.verdict == "release_regression":
@@ -157,23 +157,23 @@ def why(drop: DropAnswer, lead: CategoryPart | None, whole: float | None, ways_t
 
 
 def getting_worse(onset: OnsetAnswer) -> ShortAnswer:
-    return ShortAnswer(say(_is_it_worse(onset)), (say(onset.sentence),))
+    return ShortAnswer(_is_it_worse(onset), (say(with_days(onset.sentence)),))
 
 
-def _is_it_worse(onset: OnsetAnswer) -> str:
+def _is_it_worse(onset: OnsetAnswer) -> Sentence:
     if onset.verdict == "step_change" and onset.change_day is not None:
-        return f"Yes, since {day(onset.change_day)}"
+        return say("Yes, since ", day(onset.change_day))
     if onset.verdict == "gradual_drift":
-        return "Yes, gradually"
+        return say("Yes, gradually")
     if onset.risen_day is not None:
-        return f"No, better since {day(onset.risen_day)}"
+        return say("No, better since ", day(onset.risen_day))
     words = {
         "release_regression": "Since a release",
         "site_specific": "Only in places",
         "at_deploy": "No, steady",
         "none": "No sign of it",
     }
-    return words.get(onset.verdict, "Not known yet")
+    return say(words.get(onset.verdict, "Not known yet"))
 
 
 def who_knows(alerts: Sequence[AlertEntry]) -> ShortAnswer:

@@ -8,7 +8,7 @@ from datetime import date
 from markupsafe import Markup, escape
 
 from gapwatch.answers.answer import Interval
-from gapwatch.pages.words import MONTHS, percent, points
+from gapwatch.pages.words import percent, points, utc_day
 
 TAGS = {
     "plain": "{}",
@@ -93,6 +93,6 @@ def percent_range(bounds: Interval) -> str:
     return f"{percent(bounds[0])} to {percent(bounds[1])}"
 
 
-def day(at: date) -> str:
-    """2 Nov"""
-    return f"{at.day} {MONTHS[at.month - 1]}"
+def day(at: date) -> Part:
+    """2 Nov, a day by which episodes are counted."""
+    return Part(utc_day(at))

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.errors import NotFound
+from gapwatch.filters import parse_time
 from gapwatch.pages.forms import Form
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences.calendar import faults_in_words, recurrence_in_words
@@ -24,7 +25,7 @@ WEEKLY = "every week"
 LASTING = {"1 hour": 1, "4 hours": 4, "24 hours": 24, "7 days": 168, "30 days": 720}
 KINDS = {"silence": "Silence: recorded, not told", "maintenance": "Maintenance: robots rest too"}
 MATCHED = ("deployment", "site", "rule")
-KEPT = (*MATCHED, "kind", "lasting", "reason", "from", "to", "time_zone", "last_day")
+KEPT = (*MATCHED, "kind", "lasting", "reason", "from", "to", "time_zone", "last_day", "starts_at", "ends_at")
 SHOWN_TIMES = 5
 
 
@@ -108,7 +109,15 @@ def _read(form: Form, now: datetime) -> _Wanted | str:
     except ValidationError:
         return "A name is too long."
     if not _is_weekly(form):
-        return _Wanted(match, kind, reason, now, now + timedelta(hours=LASTING[lasting]), None)
+        try:
+            begins = parse_time(form.moment("starts_at") or "0h", now)
+            ends = parse_time(form.moment("ends_at"), now) if form.moment("ends_at") else None
+        except ValueError as error:
+            return f"{str(error).capitalize()}."
+        ends = ends or begins + timedelta(hours=LASTING[lasting])
+        if ends <= max(now, begins):
+            return "The end lies before the beginning, or is over; choose a later one."
+        return _Wanted(match, kind, reason, begins, ends, None)
     hours = {"days": form.many("days"), "from": form.line("from", 8), "to": form.line("to", 8)}
     try:
         recurrence = Recurrence.model_validate({**hours, "time_zone": form.line("time_zone", 64) or "UTC"})
