@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from gapwatch.record import LONGEST_NAME, LONGEST_VALUE, Time
+from gapwatch.record import EARLIEST, FARTHEST_AHEAD, LONGEST_NAME, LONGEST_VALUE, Time
 from gapwatch.taxonomy import CATEGORIES
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME, pattern=r"^[^\x00]*$")]
@@ -67,6 +67,17 @@ def parse_time(text: str, now: datetime) -> datetime:
         return time.astimezone(UTC)
     except (msgspec.ValidationError, OverflowError):
         raise ValueError("write a time as 2026-11-02T09:14:03Z, or as a span such as 12h, 30d, 2w") from None
+
+
+def parse_happened(text: str, now: datetime, ahead: timedelta = FARTHEST_AHEAD) -> datetime:
+    """A time at which something happened or will: within the bounds of an episode's, or as far ahead as said."""
+    at = parse_time(text, now)
+    if at < EARLIEST:
+        raise ValueError("times start in the year 2000")
+    if at > now + ahead:
+        far = f"{ahead.days} days" if ahead > FARTHEST_AHEAD else "24 hours"
+        raise ValueError(f"this is more than {far} ahead of the server")
+    return at
 
 
 Condition = Annotated[

@@ -7,7 +7,7 @@ as an absent one. Parts that many episodes share are frozen, so that they can be
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -24,6 +24,9 @@ MOST_DIMENSIONS = 4096
 LARGEST_CONTRACT_BYTES = 64 * 1024
 DEEPEST = 32
 LARGEST_RECORD_BYTES = 1024 * 1024
+# When something may have happened: not before robots that send records, and not after tomorrow.
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+FARTHEST_AHEAD = timedelta(hours=24)
 
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Value = Annotated[str, Meta(max_length=LONGEST_VALUE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from gapwatch.access.keys import KeyHolder
 from gapwatch.channels.kinds import CHANNEL_KINDS
 from gapwatch.errors import Fault, Invalid
-from gapwatch.filters import parse_time
+from gapwatch.filters import parse_happened
+from gapwatch.record import FARTHEST_AHEAD
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.recurrence import Recurrence
@@ -23,6 +24,8 @@ Words = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=
 Line = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Moment = Annotated[str, StringConstraints(min_length=2, max_length=40)]
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
+# What people plan ends within two years.
+FARTHEST_END = timedelta(days=732)
 WRITE = (400, 401, 403, 415, 422, 503)
 READ = (401, 403, 422, 503)
 
@@ -161,12 +164,12 @@ def refuse(error: ValidationError, where: str) -> Invalid:
     return Invalid(f"`{where}` is not valid; `errors` says why.", errors=faults)
 
 
-def moment(value: str, field: str, now: datetime) -> datetime:
-    """A time of the body: RFC 3339 with an offset."""
+def moment(value: str, field: str, now: datetime, ahead: timedelta = FARTHEST_AHEAD) -> datetime:
+    """A time of the body: RFC 3339 with an offset, within the bounds of what may be stored."""
     try:
-        return parse_time(value, now)
+        return parse_happened(value, now, ahead)
     except (ValueError, OverflowError) as error:
-        raise fault(f"/body/{field}", "bad-time", "Write a time as 2026-11-02T09:14:03Z.") from error
+        raise fault(f"/body/{field}", "bad-time", f"{str(error).capitalize()}.") from error
 
 
 def fault(pointer: str, code: str, message: str) -> Invalid:

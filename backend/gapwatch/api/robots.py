@@ -13,7 +13,19 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.api.alert_bodies import READ, WRITE, Body, Line, Moment, actor_of, as_json, example, fault, moment
+from gapwatch.api.alert_bodies import (
+    FARTHEST_END,
+    READ,
+    WRITE,
+    Body,
+    Line,
+    Moment,
+    actor_of,
+    as_json,
+    example,
+    fault,
+    moment,
+)
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import Conflict, Fault, Forbidden, NotFound
@@ -189,7 +201,7 @@ def _end(wanted: StatusBody, at: datetime) -> datetime | None:
     if wanted.status not in MAY_END:
         message = "Only `parked` and `repair` end by themselves; leave `until` out."
         raise fault("/body/until", "no-end", message)
-    until = moment(wanted.until, "until", at)
+    until = moment(wanted.until, "until", at, FARTHEST_END)
     if until <= at:
         raise fault("/body/until", "in-the-past", "Give a time that is still to come, or leave `until` out.")
     return until

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault, moment
+from gapwatch.api.alert_bodies import FARTHEST_END, READ, WRITE, Id, actor_of, as_json, example, fault, moment
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
@@ -22,7 +22,6 @@ from gapwatch.store.read import directory
 from gapwatch.watching.recurrence import next_times
 
 LARGEST_PAGE = 200
-LONGEST = timedelta(days=732)
 SHOWN_TIMES = 5
 SILENCES = {"once": {"value": bodies.SILENCE}, "every week": {"value": bodies.MAINTENANCE}}
 
@@ -107,11 +106,8 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
 
 def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["alerting"])
-    reader, sender, once = (
-        Depends(keyring.needs("read")),
-        Depends(keyring.needs("ingest")),
-        Depends(refuse_repeated),
-    )
+    reader, sender, admin = (Depends(keyring.needs(scope)) for scope in ("read", "ingest", "admin"))
+    once = Depends(refuse_repeated)
 
     @router.get("/events", dependencies=[once], summary="List events", responses=problems(*READ))
     def list_events(query: Annotated[EventQuery, Query()], holder: KeyHolder = reader) -> Any:
@@ -160,12 +156,22 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
             )
         return JSONResponse(as_json({"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}), 201)
 
+    @router.delete(
+        "/events/{event_id}", status_code=204, summary="Take an event back", responses=problems(*READ, 404)
+    )
+    def delete_event(event_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
+        """It explains nothing any more. The audit trail keeps what it was, and who took it back."""
+        with database.transaction() as connection:
+            if not events.delete_event(connection, holder.project_id, event_id, actor_of(holder)):
+                raise NotFound("There is no event with this id.")
+        return Response(status_code=204)
+
     return router
 
 
 def _bounds(wanted: bodies.SilenceBody, now: datetime) -> tuple[datetime, datetime | None]:
     """Beginning and end of a silence; a series may have no end."""
-    starts_at = now if wanted.starts_at is None else moment(wanted.starts_at, "starts_at", now)
+    starts_at = now if wanted.starts_at is None else moment(wanted.starts_at, "starts_at", now, FARTHEST_END)
     if wanted.recurrence is None and (wanted.ends_at is None) == (wanted.minutes is None):
         raise fault("/body/ends_at", "end-needed", "Give either `ends_at` or `minutes`.")
     if wanted.recurrence is not None and wanted.minutes is not None:
@@ -173,10 +179,10 @@ def _bounds(wanted: bodies.SilenceBody, now: datetime) -> tuple[datetime, dateti
     if wanted.minutes is not None:
         ends_at = starts_at + timedelta(minutes=wanted.minutes)
     elif wanted.ends_at is not None:
-        ends_at = moment(wanted.ends_at, "ends_at", now)
+        ends_at = moment(wanted.ends_at, "ends_at", now, FARTHEST_END)
     else:
         return starts_at, None
-    if not starts_at < ends_at or ends_at < now or ends_at > now + LONGEST:
+    if not starts_at < ends_at or ends_at < now or ends_at > now + FARTHEST_END:
         raise fault("/body/ends_at", "bad-end", "A silence ends after it starts, in the future, within two years.")
     return starts_at, ends_at
 

@@ -7,7 +7,7 @@ at closely, and only a refused one is explained field by field: bad records pay 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -20,6 +20,8 @@ from gapwatch.ingest.explain import INVISIBLE, explain, fault, pointer_part, unr
 from gapwatch.ingest.normalise import normalise_text
 from gapwatch.record import (
     DEEPEST,
+    EARLIEST,
+    FARTHEST_AHEAD,
     LARGEST_CONTRACT_BYTES,
     LARGEST_RECORD_BYTES,
     LATER_FIELDS,
@@ -28,9 +30,6 @@ from gapwatch.record import (
     VersionedName,
 )
 from gapwatch.taxonomy import CATEGORIES
-
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-FARTHEST_AHEAD = timedelta(hours=24)
 
 # Names that go into addresses: no separators of a URL.
 ADDRESSABLE = re.compile(r"[^\s/?#%\\\x00-\x1f\x7f-\x9f]+")

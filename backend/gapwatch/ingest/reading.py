@@ -17,13 +17,13 @@ import msgspec
 from gapwatch.errors import Fault
 from gapwatch.ingest.batch import MOST_ITEMS, split_batch
 from gapwatch.ingest.body import JSON
-from gapwatch.ingest.checks import EARLIEST, FARTHEST_AHEAD, RecordRefused, check_record
+from gapwatch.ingest.checks import RecordRefused, check_record
 from gapwatch.ingest.clock_skew import SenderClock
 from gapwatch.ingest.duplicate_keys import may_repeat_keys
 from gapwatch.ingest.normalise import normalise_text
 from gapwatch.ingest.packing.packed_episodes import PackedEpisode, pack_episodes
 from gapwatch.ingest.packing.packing_cache import PackingCache
-from gapwatch.record import LARGEST_RECORD_BYTES, EpisodeRecord
+from gapwatch.record import EARLIEST, FARTHEST_AHEAD, LARGEST_RECORD_BYTES, EpisodeRecord
 
 # Let other requests run after this many records.
 RECORDS_AT_A_TIME = 500

@@ -23,8 +23,8 @@ from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import answer_trend
-from gapwatch.errors import NotFound
-from gapwatch.filters import DropFilter, parse_time
+from gapwatch.errors import Invalid, NotFound
+from gapwatch.filters import DropFilter, parse_happened
 from gapwatch.pages.alert_words import open_alerts
 from gapwatch.pages.deployments.figures import draw
 from gapwatch.pages.deployments.report import Report, report_headers
@@ -33,7 +33,8 @@ from gapwatch.pages.deployments.view import Choices, DeploymentPage
 from gapwatch.pages.filtering import applied, read_filter
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
-from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, record_event
+from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, delete_event, record_event
+from gapwatch.store.read.directory import Deployment
 from gapwatch.store.read.labelling_progress import LabellingProgress
 
 LONGEST_TITLE = 200
@@ -73,15 +74,17 @@ class DeploymentHandlers:
         return View("deployment.html", page, status, figures.drawn, about=figures)
 
     def record(self, visit: Visit) -> Response:
-        """An event: a release, a calibration, a mitigation."""
+        """An event: a release, a calibration, a mitigation; or take one back."""
         described = deployment_subject(visit.transaction, visit.project_id, _slug(visit)).described
+        if visit.form.one("act") == "remove-event" and described is not None:
+            return self._take_back(visit, described)
         kind, title = visit.form.one("kind"), visit.form.line("title", LONGEST_TITLE)
         try:
-            at = parse_time(visit.form.moment("at") or "0h", datetime.now(UTC))
+            at = parse_happened(visit.form.moment("at") or "0h", datetime.now(UTC))
         except ValueError as error:
-            raise NotFound(str(error).capitalize()) from None
+            raise Invalid(f"{str(error).capitalize()}.") from None
         if kind not in EVENT_KINDS or not title or described is None:
-            raise NotFound("Give a kind and a title.")
+            raise Invalid("Give a kind and a title.")
         record_event(
             visit.transaction,
             visit.project_id,
@@ -91,6 +94,12 @@ class DeploymentHandlers:
             deployment_id=described.id,
             actor=visit.actor,
         )
+        return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
+
+    def _take_back(self, visit: Visit, described: Deployment) -> Response:
+        number = visit.form.number("event")
+        if not delete_event(visit.transaction, visit.project_id, number, visit.actor, deployment_id=described.id):
+            raise NotFound("There is no such event.")
         return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
 
     def _look(self, visit: Visit) -> DeploymentPage:

@@ -120,7 +120,7 @@ class SignInGate:
             if session is None:
                 return _to_sign_in(request)
             person, memberships = session
-            if is_change and not secrets.compare_digest(person.csrf_token, form.one("csrf")):
+            if is_change and not secrets.compare_digest(person.csrf_token.encode(), form.one("csrf").encode()):
                 raise Forbidden("The form is out of date; load the page again.")
             # A form says in itself which project it was shown for, whatever other tabs show by now.
             wanted = form.one("project") if is_change else request.query_params.get("project")

@@ -121,12 +121,13 @@ def _read(visit: Visit, draft: RuleDraft) -> tuple[Rule | None, str]:
         values = json.loads(draft.params or "{}")
         params = read_params(draft.kind, values)
         match = Match.model_validate({name: text.split() for name, text in draft.match.items() if text})
-    except json.JSONDecodeError:
-        return None, "The parameters are not valid JSON."
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         return None, f"{where}: {first['msg']}." if where else f"{first['msg']}."
+    except (ValueError, RecursionError, OverflowError):
+        # No JSON, or no number that anybody has: 5,000 digits, or as many brackets.
+        return None, "The parameters are not valid JSON."
     try:
         runbook = _WEB_ADDRESS.validate_python(draft.runbook_url) if draft.runbook_url else None
     except ValidationError:

@@ -27,6 +27,7 @@ KINDS = {"silence": "Silence: recorded, not told", "maintenance": "Maintenance: 
 MATCHED = ("deployment", "site", "rule")
 KEPT = (*MATCHED, "kind", "lasting", "reason", "from", "to", "time_zone", "last_day", "starts_at", "ends_at")
 SHOWN_TIMES = 5
+FARTHEST_END = timedelta(days=732)
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ def _read(form: Form, now: datetime) -> _Wanted | str:
         return faults_in_words(error)
     except ValueError:
         return "Write the last day like 2026-12-25, or leave it out."
+    if ends_at is not None and ends_at > now + FARTHEST_END:
+        return "The last day is at most two years ahead; leave it out if there is none."
     if ends_at is not None and ends_at <= now:
         return "The last day is over; choose one that is still to come, or leave it out."
     return _Wanted(match, kind, reason, now, ends_at, recurrence)

@@ -58,6 +58,24 @@ def record_event(
     return number
 
 
+def delete_event(
+    connection: Connection, project_id: int, number: int, actor: str, *, deployment_id: int | None = None
+) -> bool:
+    """Take an event back; with `deployment_id` only one that its page shows. False if there is none."""
+    row = connection.execute(
+        text("""
+        DELETE FROM events WHERE project_id = :p AND id = :id
+          AND (CAST(:d AS int) IS NULL OR deployment_id = :d OR deployment_id IS NULL)
+        RETURNING kind, at::text AS at, title, deployment_id, details
+        """),
+        {"p": project_id, "id": number, "d": deployment_id},
+    ).one_or_none()
+    if row is None:
+        return False
+    audit(connection, project_id, actor, "event.deleted", f"event/{number}", **row._asdict())
+    return True
+
+
 def events_of(
     connection: Connection,
     project_id: int,
@@ -110,7 +128,8 @@ def events_near(connection: Connection, project_id: int, deployment_id: int, cha
         text("""
         SELECT e.kind, e.at, e.title, d.slug AS deployment, e.details FROM events e
         LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
-        WHERE e.project_id = :p AND e.at BETWEEN :from AND :to ORDER BY e.at DESC LIMIT 200
+        WHERE e.project_id = :p AND e.at BETWEEN :from AND least(:to, now() + interval '1 day')
+        ORDER BY e.at DESC LIMIT 200
         """),
         window,
     )

@@ -63,6 +63,7 @@ class DatedEvent:
     title: str
     robots: tuple[str, ...] = ()
     site: str | None = None
+    id: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,9 @@ SELECT p.options,
         WHERE v.project_id = p.id AND v.name = {policy}) AS versions,
        ARRAY(SELECT DISTINCT unnest(n.names) AS name FROM name_sets n
              WHERE n.project_id = p.id AND n.kind = 'metric' ORDER BY name LIMIT 300) AS metrics,
-       (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title, e.details)) FROM
-           (SELECT kind, at, title, details FROM events WHERE project_id = :p
+       (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title, e.details, e.id)) FROM
+           (SELECT kind, at, title, details, id FROM events WHERE project_id = :p
+              AND at BETWEEN '2000-01-01' AND now() + interval '1 day'
               AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
        ) AS events,
        (SELECT x.state -> 'clusters' FROM detectors x WHERE x.project_id = :p AND x.deployment_id = {deployment}
@@ -136,8 +138,8 @@ def _surroundings(row: Any) -> Surroundings:
         dict(sorted(versions.items())),
         tuple(row["metrics"]),
         tuple(
-            DatedEvent(kind, datetime.fromisoformat(at), title, *_named(details or {}))
-            for kind, at, title, details in reversed(row["events"] or [])
+            DatedEvent(kind, datetime.fromisoformat(at), title, *_named(details or {}), number)
+            for kind, at, title, details, number in reversed(row["events"] or [])
         ),
         tuple(row["clusters"]) if row["clusters"] else None,
         read_present(row["present"][0]) if row["present"] else None,
