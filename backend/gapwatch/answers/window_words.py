@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from gapwatch.notation import count, date_words
 from gapwatch.statistics.change.present import REACH
 from gapwatch.tally.presents import StoredPresent
 
 EVERYTHING_STORED = "everything stored"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -28,9 +28,7 @@ NOTHING_KNOWN = Began()
 
 def day_words(at: datetime, now: datetime) -> str:
     """24 Oct, with the year where it is another than this one."""
-    at = at.astimezone(UTC)
-    words = f"{at.day} {_MONTHS[at.month - 1]}"
-    return words if at.year == now.astimezone(UTC).year else f"{words} {at.year}"
+    return date_words(at.astimezone(UTC), now.astimezone(UTC).year)
 
 
 def span_words(since: datetime | None, until: datetime | None, now: datetime, spelled: str | None = None) -> str:
@@ -48,7 +46,7 @@ def span_words(since: datetime | None, until: datetime | None, now: datetime, sp
 
 
 def newest_words(n: int) -> str:
-    return f"newest {n:,} episodes" if n != 1 else "newest episode"
+    return f"newest {count(n)} episodes" if n != 1 else "newest episode"
 
 
 def began(present: StoredPresent | None, version: str, now: datetime) -> Began:

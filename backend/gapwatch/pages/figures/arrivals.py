@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from gapwatch.answers.arrivals import DrawnArrivals
+from gapwatch.notation import utc_text
+from gapwatch.pages.figures.text import moment
 from gapwatch.pages.figures.trend import change_shapes
 from gapwatch.pages.sentences.incident import arrivals_caption
-from gapwatch.pages.words import plain_time, utc_text
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ def arrivals_figure(drawn: DrawnArrivals) -> dict[str, Any]:
         drawn.heard_at,
         drawn.heard_at,
         drawn.heard_at,
-        plain_time(drawn.heard_at),
+        moment(drawn.heard_at),
         is_early=drawn.heard_at - start < (end - start) / 2,
     )
-    shapes["annotations"][0]["text"] = f"last heard {plain_time(drawn.heard_at)}"
+    shapes["annotations"][0]["text"] = f"last heard {moment(drawn.heard_at)}"
     bars = {
         "x": middle, "y": [step.n for step in drawn.steps], "type": "bar",
         "width": 0.8 * pace.total_seconds() * 1000, "marker": {"color": "var(--real)"},
