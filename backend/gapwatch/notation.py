@@ -32,7 +32,11 @@ def date_words(day: date, this_year: int | None = None) -> str:
 
 def time_words(at: datetime, this_year: int | None = None) -> str:
     """2 Nov 09:00, in UTC; whoever shows it says so."""
-    at = at.astimezone(UTC)
+    return clock_words(at.astimezone(UTC), this_year)
+
+
+def clock_words(at: datetime, this_year: int | None = None) -> str:
+    """2 Nov 09:00 on the clock of its own time zone; whoever shows it says which."""
     return f"{date_words(at, this_year)} {at.hour:02}:{at.minute:02}"
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from gapwatch.errors import Conflict, Fault, Invalid
 from gapwatch.incidents.alert_moves import move_alert
 from gapwatch.incidents.incident_lifecycle import close_if_over, tell_informed
-from gapwatch.notation import date_words
+from gapwatch.notation import clock_words
 from gapwatch.store.alerting import alert_transitions, detectors, incidents
 from gapwatch.store.alerting.alert_settings import add_silence
 from gapwatch.store.alerting.incidents import LockedIncident
@@ -155,5 +155,4 @@ def _note(
 def _clock(at: datetime) -> str:
     """On the clock of its own time zone, where it has one by name."""
     zone = at.tzinfo.key if isinstance(at.tzinfo, ZoneInfo) else "UTC"
-    local = at.astimezone(ZoneInfo(zone))
-    return f"{date_words(local)} {local:%H:%M} {zone}"
+    return f"{clock_words(at.astimezone(ZoneInfo(zone)))} {zone}"
