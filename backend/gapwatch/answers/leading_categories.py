@@ -7,7 +7,7 @@ here only where labels alone explain half of the drop: by less, that page would 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -44,9 +44,12 @@ def leading_categories(
     known: Sequence[Deployment],
     rows: Sequence[FleetRow],
     taxonomy: Taxonomy,
-    since: datetime | None,
+    since: datetime | Mapping[int, datetime | None] | None,
 ) -> dict[str, LeadingCategory]:
-    """Of those whose drop is established; of others the words are not read."""
+    """`since`: from when on failures count, or when that is of each deployment, whose baseline then is whole.
+
+    Of those whose drop is established; of others the words are not read.
+    """
     lossy = [
         (deployment, row)
         for deployment, row in zip(known, rows, strict=True)

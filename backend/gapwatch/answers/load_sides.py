@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from gapwatch.answers.answer import Baseline, SimulatorCount, Span
@@ -16,7 +17,7 @@ from gapwatch.answers.comparison_side import (
     outcomes_of,
 )
 from gapwatch.answers.needs import Need, resolve
-from gapwatch.answers.question import Question, settle_window, trend_tier, trend_window
+from gapwatch.answers.question import Question, history_window, settle_window, trend_tier, trend_window
 from gapwatch.answers.sides import SharedData, Sides
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching
@@ -254,9 +255,9 @@ class _Loader:
         if Need.DAYS not in self._needs:
             return None
         if not real.filter.is_open:
-            return _Days(self._read_filtered_buckets("day", real.window))
+            return _Days(self._read_filtered_buckets("day", history_window(self._question)))
         scope = self._subject.all_versions_scope
-        selections = [(scope, real.window)]
+        selections = [(scope, history_window(self._question))]
         with_sim = Need.FAILED_EPISODES in self._needs and sim.n > 0
         if with_sim:
             selections.append((sim.scope, sim.window))
@@ -286,7 +287,10 @@ class _Loader:
     # Single episodes and values
 
     def _load_failed(self, sim: ComparisonSide, real: ComparisonSide, days: _Days | None) -> Both[FailedRows]:
-        by_day = {"sim": None if days is None else days.sim, "real": None if days is None else days.real}
+        by_day = {
+            "sim": None if days is None else days.sim,
+            "real": None if days is None else _since(days.real, real.window.since),
+        }
 
         def read(sides: Sequence[ComparisonSide]) -> list[FailedRows]:
             selections = [_failed_selection(side, by_day[side.scope.domain]) for side in sides]
@@ -378,3 +382,8 @@ def _spread(
     """Return the values of both sides, where only some were asked for."""
     of_side = {side.scope.domain: value for side, value in zip(asked, values, strict=True)}
     return of_side.get(sim.scope.domain, nothing), of_side.get(real.scope.domain, nothing)
+
+
+def _since(days: Sequence[BucketCount], since: datetime | None) -> Sequence[BucketCount]:
+    """Keep the days that reach into a window."""
+    return days if since is None else [day for day in days if day.bucket_at > since - timedelta(days=1)]

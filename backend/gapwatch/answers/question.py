@@ -42,6 +42,8 @@ class Question:
     asked_window: WindowName | None = None
     # Of sim; None where it is that of real.
     sim_window: Window | None = None
+    # Whether a trend beside a window by name, and the search for its changes, begin where history does.
+    is_history_whole: bool = False
     wanted: CellFilter = EVERYTHING
     simulators: tuple[str, ...] = ()
     metric: str = "success"
@@ -65,6 +67,7 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
         span_words(since, until, now, asked.since),
         asked.window,
         None,
+        False,
         CellFilter(
             frozenset(asked.robot), frozenset(asked.site), frozenset(asked.stage), _levels(asked.condition)
         ),
@@ -101,15 +104,20 @@ def trend_tier(question: Question) -> Tier:
         raise Invalid(message, errors=[Fault(pointer="/query/tier", code="not-filterable", message=message)])
     if question.tier is not None:
         return question.tier
-    window = question.window
+    window = history_window(question)
     if window.since is None or filtered:
         return "day"
     return "hour" if (window.until or question.now) - window.since <= FEW_DAYS else "day"
 
 
+def history_window(question: Question) -> Window:
+    """Return the window of days: that of the question, or all time beside a window by name."""
+    return ALL_TIME if question.is_history_whole and question.sim_window is not None else question.window
+
+
 def trend_window(question: Question) -> Window:
     """Return the window of a trend: of hours, no more than a month of them, the newest."""
-    window = question.window
+    window = history_window(question)
     if trend_tier(question) != "hour":
         return window
     until = window.until or question.now

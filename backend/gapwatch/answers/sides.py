@@ -18,7 +18,7 @@ from gapwatch.answers.contract_pairs import ContractPair, pair_contracts
 from gapwatch.answers.level_drops import level_drops
 from gapwatch.answers.needs import Need, loaded
 from gapwatch.answers.onset_search import DatedOnset, search_onset
-from gapwatch.answers.question import Question
+from gapwatch.answers.question import Question, history_window
 from gapwatch.answers.strata import level_counts
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME
@@ -69,7 +69,7 @@ class Sides:
     @property
     def events(self) -> tuple[DatedEvent, ...]:
         """What happened in the window, oldest first: here, or to the whole project."""
-        return self.events_since(self.question.window.since)
+        return self.events_since(history_window(self.question).since)
 
     def events_since(self, since: datetime | None) -> tuple[DatedEvent, ...]:
         until = self.question.window.until

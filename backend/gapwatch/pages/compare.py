@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from pydantic import Field
 from gapwatch.answers import drop, trend
 from gapwatch.answers.drop import answer_drop
 from gapwatch.answers.load_sides import load_sides
-from gapwatch.answers.question import question_of
+from gapwatch.answers.question import Question, question_of
 from gapwatch.answers.real_difference import real_difference
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.subjects import Subject, deployment_subject, policy_subject
@@ -18,7 +19,15 @@ from gapwatch.errors import NotFound
 from gapwatch.filters import Name, StatisticsFilter
 from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.figures.sides import height, sides_figure
-from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.filtering import (
+    TIMES,
+    Applied,
+    WindowPicker,
+    applied,
+    read_filter,
+    window_or_now,
+    window_picker,
+)
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import compare as sentences
 from gapwatch.pages.sentences.sentence import Sentence
@@ -40,6 +49,7 @@ class ComparePage:
     policies: list[str]
     given: dict[str, list[str]]
     applied: list[Applied]
+    window: WindowPicker
     problems: list[str]
     most: int
 
@@ -52,7 +62,7 @@ def show_compare(visit: Visit) -> View:
     asked = read_filter(visit.request, CompareFilter)
     names = [(name, "deployment") for name in asked.filter.deployment]
     names += [(name, "policy") for name in asked.filter.policy]
-    question = question_of(asked.filter, datetime.now(UTC))
+    question = question_of(asked.filter.model_copy(update=window_or_now(asked.given)), datetime.now(UTC))
     problems = list(asked.problems)
     compared: list[tuple[str, str, Sides]] = []
     for name, kind in dict.fromkeys(names[:MOST_SUBJECTS]):
@@ -78,7 +88,10 @@ def show_compare(visit: Visit) -> View:
         deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
         policies=sorted(f"{name}@{version}" for name, version in versions.values()),
         given=asked.given,
-        applied=applied(links, ("compare",), asked.given),
+        applied=applied(
+            links, ("compare",), {name: values for name, values in asked.given.items() if name not in TIMES}
+        ),
+        window=window_picker(links, ("compare",), asked.given, _window_words(question, compared)),
         problems=problems,
         most=MOST_SUBJECTS,
     )
@@ -86,6 +99,13 @@ def show_compare(visit: Visit) -> View:
     if subjects:
         figures["sides"] = sides_figure([(subject.name, subject.drop) for subject in subjects])
     return View("compare.html", page, 422 if problems else 200, figures, about=height(len(subjects)))
+
+
+def _window_words(question: Question, compared: Sequence[tuple[str, str, Sides]]) -> str:
+    """What the window is called; several names where it means something else for each."""
+    return (
+        " · ".join(dict.fromkeys(sides.question.window_words for _, _, sides in compared)) or question.window_words
+    )
 
 
 def _subject(visit: Visit, name: str, kind: str) -> Subject:

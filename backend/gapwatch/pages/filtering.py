@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
-from gapwatch.notation import date_words, utc_words
 from gapwatch.pages.forms import as_utc
 from gapwatch.pages.links import Links
 
@@ -28,6 +25,32 @@ WINDOWS = {
     "30d": "last 30 days",
     "90d": "last 90 days",
 }
+
+
+# What the windows of a page are called on their buttons; beside them one's own times.
+PICKED = {"24h": "24 h", "7d": "7 d", "30d": "30 d"}
+TIMES = ("window", "since", "until")
+
+
+@dataclass(frozen=True)
+class WindowChoice:
+    label: str
+    href: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class WindowPicker:
+    """now · 24 h · 7 d · 30 d · all · custom. `name` says what the page speaks of; the times are one's own."""
+
+    name: str
+    choices: list[WindowChoice]
+    since: str
+    until: str
+
+    @property
+    def is_custom(self) -> bool:
+        return not any(choice.is_chosen for choice in self.choices)
 
 
 @dataclass(frozen=True)
@@ -52,7 +75,7 @@ class Asked(Generic[Model]):
 def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
     """The filter of an address: a bad parameter becomes a problem in words, and the rest still applies."""
     parameters: dict[str, list[str]] = {}
-    problems = []
+    problems: list[str] = []
     for name, value in request.query_params.multi_items():
         if value == "" or "\0" in value or (name in NOT_A_FILTER and name not in model.model_fields):
             continue
@@ -63,6 +86,9 @@ def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
             parameters.setdefault(name, []).append(value)
         else:
             problems.append(f"{name[:64]} is not a filter here.")
+    if "window" in parameters and parameters.keys() & {"since", "until"}:
+        problems.append("window: give either a window by name, or times of your own, not both.")
+        del parameters["window"]
     while True:
         try:
             return Asked(model.model_validate(_as_fields(model, parameters)), problems, parameters)
@@ -76,6 +102,26 @@ def read_filter(request: Request, model: type[Model]) -> Asked[Model]:
             parameters = {name: values for name, values in parameters.items() if name not in bad}
 
 
+def window_or_now(given: dict[str, list[str]]) -> dict[str, str]:
+    """The window of a page's question: the present, unless its address asks for another."""
+    asked = {name: values[-1] for name, values in given.items() if name in TIMES}
+    return asked or {"window": "now"}
+
+
+def window_picker(links: Links, path: tuple[str, ...], given: dict[str, list[str]], words: str) -> WindowPicker:
+    rest = {name: values for name, values in given.items() if name not in TIMES}
+    asked = window_or_now(given)
+
+    def choice(label: str, **window: str) -> WindowChoice:
+        query = {} if window == {"window": "now"} else window
+        return WindowChoice(label, links.to(*path, **rest, **query), asked == window)
+
+    choices = [choice("now", window="now")]
+    choices += [choice(label, since=span) for span, label in PICKED.items()]
+    choices.append(choice("all", window="all"))
+    return WindowPicker(words, choices, asked.get("since", ""), asked.get("until", ""))
+
+
 def applied(links: Links, path: tuple[str, ...], parameters: dict[str, list[str]]) -> list[Applied]:
     chips = []
     for name, values in parameters.items():
@@ -85,21 +131,6 @@ def applied(links: Links, path: tuple[str, ...], parameters: dict[str, list[str]
             }
             chips.append(Applied(name, value, links.to(*path, **rest)))
     return chips
-
-
-def window_choices(changes: Sequence[date], asked: Sequence[str]) -> list[tuple[str, str]]:
-    """The usual windows, from each change on, and what the address asks for beyond them: value and label."""
-    known = dict(WINDOWS)
-    for day in changes:
-        known[f"{day.isoformat()}T00:00:00Z"] = f"since the change on {date_words(day)}"
-    return [*known.items(), *((value, f"since {_in_words(value)}") for value in asked if value not in known)]
-
-
-def _in_words(since: str) -> str:
-    try:
-        return utc_words(datetime.fromisoformat(since))
-    except ValueError:
-        return since
 
 
 def _as_fields(model: type[BaseModel], parameters: dict[str, list[str]]) -> dict[str, object]:

@@ -10,13 +10,21 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.answers.drop import smallest_success
-from gapwatch.answers.fleet import FleetRow, fleet_rows
+from gapwatch.answers.fleet import FleetRow, fleet_rows, fleet_window_words
 from gapwatch.answers.leading_categories import LeadingCategory, leading_categories
 from gapwatch.answers.question import question_of
-from gapwatch.filters import StatisticsFilter, TimeText
+from gapwatch.filters import StatisticsFilter, TimeText, WindowName
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.alert_words import open_alerts
-from gapwatch.pages.filtering import Applied, applied, read_filter
+from gapwatch.pages.filtering import (
+    TIMES,
+    Applied,
+    WindowPicker,
+    applied,
+    read_filter,
+    window_or_now,
+    window_picker,
+)
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import fleet as sentences
 from gapwatch.pages.sentences.sentence import Sentence
@@ -43,6 +51,7 @@ class FleetFilter(BaseModel):
     stage: Literal["offline", "shadow", "supervised", "full"] | None = Field(None)
     verdict: Literal["large", "small", "none", "too few episodes"] | None = Field(None)
     category: Annotated[str, StringConstraints(max_length=64)] | None = Field(None)
+    window: WindowName | None = Field(None)
     since: TimeText | None = Field(None)
     sort: Sort = Field("worst")
 
@@ -71,6 +80,7 @@ class FleetPage:
     sites: list[str]
     given: dict[str, list[str]]
     applied: list[Applied]
+    window: WindowPicker
     problems: list[str]
     sort: str
     sorts: dict[str, str]
@@ -104,14 +114,21 @@ class FleetHandlers:
         asked = read_filter(visit.request, FleetFilter)
         wanted, links = asked.filter, visit.frame.links
         now = datetime.now(UTC)
-        question = question_of(StatisticsFilter.model_validate({"since": wanted.since}), now)
+        window = window_or_now(asked.given)
+        question = question_of(StatisticsFilter.model_validate(window), now)
         known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
         smallest = smallest_success(visit.options)
         whole = len(known) < MOST_DEPLOYMENTS
         rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest, whole=whole)
         taxonomy = Taxonomy(visit.options.get("taxonomy"))
+        since_of = {deployment.id: row.now.since for deployment, row in zip(known, rows, strict=True)}
         leads = leading_categories(
-            visit.transaction, visit.project_id, known, rows, taxonomy, question.window.since
+            visit.transaction,
+            visit.project_id,
+            known,
+            rows,
+            taxonomy,
+            since_of if question.asked_window == "now" else question.window.since,
         )
         # The most urgent alert of each deployment: in reverse order it is set last, and stays.
         alerts = {alert.deployment: alert for alert in reversed(open_alerts(visit))}
@@ -130,6 +147,8 @@ class FleetHandlers:
             now - timedelta(hours=24),
         )
 
+        kept = {name: values for name, values in asked.given.items() if name in TIMES}
+
         def entry(row: FleetRow) -> FleetEntry:
             return FleetEntry(
                 row,
@@ -137,7 +156,7 @@ class FleetHandlers:
                 sparkline(glance.recent.get(ids[row.slug], []), row.sim.value, since, SPARK_DAYS),
                 row.last_episode_at,
                 alerts.get(row.slug),
-                links.to("deployments", row.slug, since=wanted.since),
+                links.to("deployments", row.slug, **kept),
             )
 
         def at(place: int) -> str | None:
@@ -155,7 +174,10 @@ class FleetHandlers:
             newest=max((row.last_episode_at for row in rows), default=None),
             sites=sorted({row.site for row in rows if row.site}),
             given=asked.given,
-            applied=applied(links, (), {name: values for name, values in asked.given.items() if name != "sort"}),
+            applied=applied(
+                links, (), {name: values for name, values in asked.given.items() if name not in ("sort", *TIMES)}
+            ),
+            window=window_picker(links, (), asked.given, fleet_window_words(question)),
             problems=asked.problems,
             sort=wanted.sort,
             sorts={sort: links.to(**{**asked.given, "sort": sort}) for sort in _ORDER},

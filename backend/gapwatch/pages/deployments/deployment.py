@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from starlette.responses import RedirectResponse, Response
@@ -15,8 +16,9 @@ from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, l
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.mitigations import measure_mitigations, suggestions
 from gapwatch.answers.needs import Need
+from gapwatch.answers.now import now_of
 from gapwatch.answers.onset import answer_onset
-from gapwatch.answers.question import question_of
+from gapwatch.answers.question import history_window, question_of
 from gapwatch.answers.robots_sites import answer_robots
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.signals import answer_signals
@@ -30,7 +32,7 @@ from gapwatch.pages.deployments.figures import draw
 from gapwatch.pages.deployments.report import Report, report_headers
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.deployments.view import Choices, DeploymentPage
-from gapwatch.pages.filtering import applied, read_filter
+from gapwatch.pages.filtering import TIMES, applied, read_filter, window_or_now, window_picker
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, delete_event, record_event
@@ -104,7 +106,11 @@ class DeploymentHandlers:
 
     def _look(self, visit: Visit) -> DeploymentPage:
         asked = read_filter(visit.request, DropFilter)
-        question = question_of(asked.filter, datetime.now(UTC))
+        window = window_or_now(asked.given)
+        # What was before the present is seen beside it.
+        question = replace(
+            question_of(asked.filter.model_copy(update=window), datetime.now(UTC)), is_history_whole=True
+        )
         subject = deployment_subject(visit.transaction, visit.project_id, _slug(visit))
         sides = load_sides(visit.transaction, visit.project_id, subject, question, NEEDS)
         described = subject.described
@@ -116,7 +122,8 @@ class DeploymentHandlers:
         ledger = answer_ledger(sides, weighed, condition_shares=in_full)
         trend, drop = answer_trend(sides), answer_drop(sides)
         # Shown from where the line begins: older events explain nothing that is seen.
-        first = question.window.since or min((step.at for step in trend.steps), default=described.described_at)
+        began = history_window(sides.question).since
+        first = began or min((step.at for step in trend.steps), default=described.described_at)
         events = sides.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
         return DeploymentPage(
             slug=described.slug,
@@ -145,7 +152,15 @@ class DeploymentHandlers:
             labelling=_labelling(sides, described.slug),
             choices=_choices(sides, slices, asked.given),
             given=asked.given,
-            applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
+            applied=applied(
+                visit.frame.links,
+                ("deployments", described.slug),
+                {name: values for name, values in asked.given.items() if name not in TIMES},
+            ),
+            now=now_of(sides),
+            window=window_picker(
+                visit.frame.links, ("deployments", described.slug), asked.given, sides.question.window_words
+            ),
             problems=asked.problems,
         )
 

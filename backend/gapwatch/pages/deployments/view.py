@@ -10,6 +10,7 @@ from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.failures import FailureGroup, FailuresAnswer
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.mitigations import Mitigation, Suggestion
+from gapwatch.answers.now import NowValue
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.robots_sites import RobotsAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
@@ -17,7 +18,7 @@ from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
-from gapwatch.pages.filtering import Applied, window_choices
+from gapwatch.pages.filtering import Applied, WindowPicker
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
 from gapwatch.pages.sentences.sentence import Sentence, together
@@ -72,6 +73,8 @@ class DeploymentPage:
     choices: Choices
     given: dict[str, list[str]]
     applied: list[Applied]
+    now: NowValue
+    window: WindowPicker
     problems: list[str]
 
     @property
@@ -145,7 +148,3 @@ class DeploymentPage:
     @property
     def exposures(self) -> list[Exposure]:
         return exposures(self.ledger, captions.off_support(self.slices.slices))
-
-    @property
-    def windows(self) -> list[tuple[str, str]]:
-        return window_choices([point.day for point in self.trend.change_points], self.given.get("since", []))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from psycopg import sql
 from sqlalchemy import Connection, text
@@ -69,6 +69,14 @@ _ALL_TIME, _IN_WINDOW = "r.tier = 'month'", "r.tier = 'day' AND r.bucket_at >= :
 _WORDS_OF_ALL_TIME = text(
     _WORDS.format(when=_ALL_TIME, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
 )
+_WORDS_SINCE_EACH = text(
+    _WORDS.format(
+        when="r.tier = 'day' AND r.bucket_at >= places.day", sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)
+    ).replace(
+        "CAST(:tasks AS int[]))\n        AS place (source_id, policy_id, task_id)",
+        "CAST(:tasks AS int[]), CAST(:days AS timestamptz[])) AS place (source_id, policy_id, task_id, day)",
+    )
+)
 _WORDS_SINCE = text(
     _WORDS.format(
         when=_IN_WINDOW,
@@ -77,6 +85,7 @@ _WORDS_SINCE = text(
     ),
 )
 _SIGNATURES = text("SELECT id, phase, labels, category FROM signatures WHERE project_id = :p AND id = ANY(:ids)")
+_LONG_AGO = datetime.min.replace(year=2000, tzinfo=UTC)
 _CACHED_SIGNATURES: ContentCache[int, Signature] = ContentCache(20_000)
 # Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
 # Neither grows with the years that are stored.
@@ -122,15 +131,22 @@ def counts_of_presents(
 
 
 def failure_words(
-    connection: Connection, project_id: int, deployments: Sequence[Deployment], since: datetime | None
+    connection: Connection,
+    project_id: int,
+    deployments: Sequence[Deployment],
+    since: datetime | Mapping[int, datetime | None] | None,
 ) -> FailureWords:
+    """`since` may be a time of each deployment; then the words of sim are those of all time."""
     parameters = {
         "p": project_id,
         "sources": [deployment.id for deployment in deployments],
         "policies": [deployment.policy_id for deployment in deployments],
         "tasks": [deployment.task_id for deployment in deployments],
     }
-    if since is None:
+    if isinstance(since, Mapping):
+        days = [_day(since.get(deployment.id)) for deployment in deployments]
+        rows = connection.execute(_WORDS_SINCE_EACH, parameters | {"days": days})
+    elif since is None:
         rows = connection.execute(_WORDS_OF_ALL_TIME, parameters)
     else:
         rows = connection.execute(_WORDS_SINCE, parameters | {"since": since})
@@ -155,6 +171,12 @@ def _signatures(connection: Connection, project_id: int, ids: set[int]) -> dict[
         _CACHED_SIGNATURES.put(connection, project_id, read)
         known |= read
     return known
+
+
+def _day(at: datetime | None) -> datetime:
+    if at is None:
+        return _LONG_AGO
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
