@@ -8,6 +8,7 @@ from typing import Any
 from gapwatch.answers.answer import Span
 from gapwatch.answers.drop import DropAnswer, DropValue, SideValue
 from gapwatch.answers.ledger import CategoryEpisodes, CategoryPart, DropPart, LedgerAnswer
+from gapwatch.answers.now import NowBefore, NowEstimate, NowMoved, NowRegime, NowSim, NowValue
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.slices import SliceAnswer, SliceSide
 from gapwatch.pages.alert_entry import AlertEntry
@@ -133,6 +134,26 @@ def a_slice(
     )
 
 
+def a_present(**more: Any) -> NowValue:
+    """It fell from 96 % to 51 % on 30 October, and simulation is at 95 %."""
+    until = datetime(2026, 10, 30, 6, tzinfo=UTC)
+    fields = {
+        "since": until,
+        "why": "drifting",
+        "estimate": NowEstimate(43 / 84, (0.407, 0.616), 84, 43, "newest 84 episodes"),
+        "regime": NowRegime(43 / 84, (0.375, 0.646), 84, 43, "since it began to fall on 30 Oct", True),
+        "sim": NowSim(400, 0.95, (0.924, 0.967)),
+        "drop": DropValue(0.438, (0.33, 0.54), None),
+        "verdict": "large",
+        "before": NowBefore(0.96, (0.93, 0.98), 300, until),
+        "moved": NowMoved(-45.0, (-56.0, -34.0), "falling"),
+        "robots": (),
+        "design_effect": 1.0,
+        "computed_at": datetime(2026, 11, 18, tzinfo=UTC),
+    }
+    return NowValue(**fields | more)
+
+
 def an_alert(deployment: str = "berlin-line-3", **more: Any) -> AlertEntry:
     opened = datetime(2026, 11, 2, 9, tzinfo=UTC)
     fields = {
@@ -142,6 +163,7 @@ def an_alert(deployment: str = "berlin-line-3", **more: Any) -> AlertEntry:
         "deployment": deployment,
         "site": None,
         "severity": "critical",
+        "reason": "performance",
         "state": "firing",
         "since": opened,
         "opened_at": opened,

@@ -19,11 +19,19 @@ def test_each_deployment_shows_both_sides_with_interval_and_n(service, person, p
     with project.client() as client:
         client.post("/episodes/batch", json=records).raise_for_status()
     with signed_in(service, person) as browser:
-        page = wait_until(lambda: "263" in (text := browser.get("/").text) and "148" in text and text)
+        page = wait_until(
+            lambda: "263" in (text := browser.get("/?window=all").text) and "148" in text and text,
+            what="the counts",
+        )
+        now = browser.get("/").text
+        entry = entries(browser, "/")[0]
     # Newcombe 1998a, Table I.
-    assert "30.8 %" in page
-    assert "[25.5, 36.6] n 263" in page
-    assert "[6.2, 16.0] n 148" in page
+    assert "31 %" in page
+    assert "[25.5, 36.6]" in page and "n 263" in page
+    assert entry["row"]["sim"]["interval"] == pytest.approx([0.062, 0.160], abs=5e-4)
+    # Now is of the newest hundred.
+    assert entry["shown"]["n"] == 100
+    assert "newest 100 episodes" in now and "n 100" in now
 
 
 def test_one_project_never_shows_another(service, service_database, person, project):
@@ -62,7 +70,7 @@ def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
     with project.client() as client:
         client.post("/episodes/batch", json=records).raise_for_status()
     with signed_in(service, person) as browser:
-        wait_until(lambda: [one["row"]["real"]["n"] for one in entries(browser, "/")] == [90, 90, 90])
+        wait_until(lambda: [one["row"]["real"]["n"] for one in entries(browser, "/?window=all")] == [90, 90, 90])
         wait_until(lambda: entries(browser, "/")[0]["row"]["sim"]["n"] == 300)
         page = browser.get("/?format=json").json()["page"]
         worst = [(one["row"]["slug"], one["lead"] and one["lead"]["category"]) for one in page["entries"]]
@@ -70,7 +78,7 @@ def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
         assert page["entries"][0]["lead"] == {
             "category": "visual", "contribution": pytest.approx(60 / 90), "by": "labels",
         }  # fmt: skip
-        assert "66.7 of 64.7 points, by labels" in browser.get("/").text
+        assert "most of it, by labels" in browser.get("/").text
         assert page["worst"] == page["entries"][0]
         assert page["last_day"]["real"] == 10
         assert page["newest"] == max(one["newest"] for one in page["entries"])
@@ -88,3 +96,40 @@ def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
         recent = entries(browser, "/?since=7d&sort=name")
         assert [one["row"]["real"]["n"] for one in recent] == [50, 80, 0]
         assert recent[1]["lead"]["category"] == "contact_dynamics"
+
+
+def test_filters_know_every_site_robot_and_policy_of_the_window(service, person, project):
+    now = datetime.now(UTC)
+
+    def attempts(site, robot, first, failures):
+        return [
+            episode(
+                deployment="benelux",
+                site=site,
+                robot=robot,
+                started_at=(now - timedelta(minutes=first + n)).isoformat(),
+                outcome="failure" if n < failures else "success",
+            )
+            for n in range(40)
+        ]
+
+    records = attempts("ghent", "ghent-1", 3, 30) + attempts("antwerp", "antwerp-1", 60, 10)
+    records += [episode(deployment="elsewhere", site="oslo", started_at=now.isoformat())]
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    with signed_in(service, person) as browser:
+        wait_until(lambda: len(entries(browser, "/?q=benelux")) == 1 and entries(browser, "/")[0]["shown"]["n"])
+        page = browser.get("/?format=json").json()["page"]
+        assert page["sites"] == ["antwerp", "ghent", "oslo"]
+        assert page["robots"][:2] == ["antwerp-1", "ghent-1"]
+        for address, (n, successes) in {
+            "/?site=ghent&window=all": (40, 10), "/?site=antwerp&window=all": (40, 30), "/?robot=antwerp-1&window=all": (40, 30),
+        }.items():  # fmt: skip
+            [found] = entries(browser, address)
+            assert found["row"]["slug"] == "benelux"
+            assert found["shown"]["n"] == n
+            assert found["shown"]["value"] == pytest.approx(successes / n)
+        assert "antwerp, ghent" in browser.get("/").text
+        [policy] = {*page["policies"]}
+        assert len(entries(browser, f"/?policy={policy}")) == 2
+        assert entries(browser, "/?policy=nobody") == []

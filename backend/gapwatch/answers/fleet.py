@@ -30,6 +30,9 @@ from gapwatch.tally.presents import StoredPresent
 FleetOrder = Literal["now", "worst", "name", "newest"]
 # Deployments that are put into an order other than that of their names.
 MOST_ORDERED = 5000
+# What a loss weighs: a robot on its own fails at once, one with a person beside it is caught, a shadow drives
+# nothing.
+STAGE_WEIGHTS = {"full": 1.0, "supervised": 0.75, "shadow": 0.25, "offline": 0.1}
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,9 @@ def worst_first(row: FleetRow) -> tuple[int, float, str]:
 
 
 def worst_now_first(row: FleetRow) -> tuple[int, float, str]:
-    """The same by the drop of the newest episodes."""
-    return _by_drop(row.now.drop, row.now.verdict, row.slug)
+    """The same by the drop of the newest episodes, of which a stage without autonomy counts less."""
+    rank, minus_low, slug = _by_drop(row.now.drop, row.now.verdict, row.slug)
+    return rank, minus_low * STAGE_WEIGHTS.get(row.stage or "full", 1.0) if minus_low < 0 else minus_low, slug
 
 
 def _by_drop(drop: DropValue, verdict: str, slug: str) -> tuple[int, float, str]:

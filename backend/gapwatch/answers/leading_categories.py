@@ -7,7 +7,7 @@ here only where labels alone explain half of the drop: by less, that page would 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -16,6 +16,7 @@ import numpy as np
 
 from gapwatch.answers.failure_weights import signature_batch
 from gapwatch.answers.fleet import FleetRow
+from gapwatch.answers.question import Question
 from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
 from gapwatch.statistics.causes.label_balance import even_out, labelled_unevenly
 from gapwatch.statistics.causes.weighing import LABELS_ONLY, Weights, weigh
@@ -44,12 +45,9 @@ def leading_categories(
     known: Sequence[Deployment],
     rows: Sequence[FleetRow],
     taxonomy: Taxonomy,
-    since: datetime | Mapping[int, datetime | None] | None,
+    question: Question,
 ) -> dict[str, LeadingCategory]:
-    """`since`: from when on failures count, or when that is of each deployment, whose baseline then is whole.
-
-    Of those whose drop is established; of others the words are not read.
-    """
+    """Of those whose drop is established; of others the words are not read."""
     lossy = [
         (deployment, row)
         for deployment, row in zip(known, rows, strict=True)
@@ -57,6 +55,9 @@ def leading_categories(
     ]
     if not lossy:
         return {}
+    since: datetime | None | dict[int, datetime | None] = question.window.since
+    if question.asked_window == "now":
+        since = {deployment.id: row.now.since for deployment, row in lossy}
     words = fleet.failure_words(connection, project_id, [deployment for deployment, _ in lossy], since)
     labelled = _LabelledFailures(words, taxonomy)
     real_keys, sim_keys = [], []

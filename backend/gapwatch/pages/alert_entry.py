@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gapwatch.watching.reason_kinds import ReasonKind
+
 
 @dataclass(frozen=True)
 class AlertEntry:
@@ -16,6 +18,7 @@ class AlertEntry:
     deployment: str
     site: str | None
     severity: str
+    reason: ReasonKind
     state: str
     since: datetime
     opened_at: datetime

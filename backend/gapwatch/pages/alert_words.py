@@ -12,6 +12,7 @@ from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.alerting import alert_list
 from gapwatch.watching.notification import phrase, sentence
 from gapwatch.watching.phrases import AlertReason
+from gapwatch.watching.reason_kinds import reason_kind
 
 OPEN = ["pending", "firing", "acknowledged", "no_data"]
 # What needs somebody comes first.
@@ -29,6 +30,7 @@ def alert_entry(visit: Visit, row: Mapping[str, Any]) -> AlertEntry:
         deployment=row["deployment"],
         site=row["site"],
         severity=row["severity"],
+        reason=reason_kind(row["kind"], row["series"]),
         state=row["state"],
         since=row["state_since"],
         opened_at=row["opened_at"],

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from gapwatch.answers.drop import smallest_success
-from gapwatch.answers.fleet import FleetRow, fleet_rows, fleet_window_words
+from gapwatch.answers.answer import Interval
+from gapwatch.answers.drop import DropValue, smallest_success
+from gapwatch.answers.fleet import ORDERS, FleetRow, fleet_rows, fleet_window_words, worst_now_first
 from gapwatch.answers.leading_categories import LeadingCategory, leading_categories
 from gapwatch.answers.question import question_of
 from gapwatch.filters import StatisticsFilter, TimeText, WindowName
@@ -27,20 +28,20 @@ from gapwatch.pages.filtering import (
 )
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.sentences import fleet as sentences
+from gapwatch.pages.sentences.present import odd_robot, was
 from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.sparklines import Spark, sparkline
-from gapwatch.pages.words import SEVERITIES
 from gapwatch.store.read import directory, fleet
+from gapwatch.store.read.fleet import NO_NAMES, PlaceNames
 from gapwatch.taxonomy import Taxonomy
 
 MOST_DEPLOYMENTS = 5000
 PAGE = 100
 SPARK_DAYS = 30
+# In a list to choose from; the search field finds the others.
+MOST_NAMES = 500
 VERDICTS = ("large", "small", "none", "too few episodes")
-Sort = Literal["worst", "name", "drop", "real", "newest"]
-# Rows without a value go last; then the value decides, then the slug.
-Ranked = tuple[int, float, str]
-SortKey = Ranked | tuple[str] | tuple[float, str]
+Sort = Literal["now", "worst", "name", "real", "newest"]
 
 
 class FleetFilter(BaseModel):
@@ -48,17 +49,35 @@ class FleetFilter(BaseModel):
 
     q: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
     site: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
+    robot: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
+    policy: Annotated[str, StringConstraints(max_length=128)] | None = Field(None)
     stage: Literal["offline", "shadow", "supervised", "full"] | None = Field(None)
     verdict: Literal["large", "small", "none", "too few episodes"] | None = Field(None)
     category: Annotated[str, StringConstraints(max_length=64)] | None = Field(None)
     window: WindowName | None = Field(None)
     since: TimeText | None = Field(None)
-    sort: Sort = Field("worst")
+    until: TimeText | None = Field(None)
+    sort: Sort | None = Field(None)
+
+
+@dataclass(frozen=True)
+class ShownRate:
+    n: int
+    value: float | None
+    interval: Interval | None
+    drop: DropValue
+    verdict: str
 
 
 @dataclass(frozen=True)
 class FleetEntry:
+    """`shown` is what its row leads with: the newest episodes, or those of another window or of one site."""
+
     row: FleetRow
+    shown: ShownRate
+    names: PlaceNames
+    was: str | None
+    robot: str | None
     lead: LeadingCategory | None
     spark: Spark | None
     newest: datetime
@@ -74,10 +93,14 @@ class FleetPage:
     matching: int
     verdicts: dict[str, int]
     worst: FleetEntry | None
-    urgent: list[AlertEntry]
+    burning: list[sentences.Burning]
     last_day: dict[str, int]
     newest: datetime | None
+    # Whether the rows lead with the newest episodes of each deployment.
+    is_now: bool
     sites: list[str]
+    robots: list[str]
+    policies: list[str]
     given: dict[str, list[str]]
     applied: list[Applied]
     window: WindowPicker
@@ -95,7 +118,7 @@ class FleetPage:
             about_worst = sentences.worst_of(None, None, "")
         else:
             about_worst = sentences.worst_of(worst.row, worst.lead, worst.href)
-        return sentences.fire(self.urgent, open_incidents, alerts_href, about_worst)
+        return sentences.fire(self.burning, open_incidents, alerts_href, about_worst)
 
     @property
     def title(self) -> str:
@@ -114,44 +137,48 @@ class FleetHandlers:
         asked = read_filter(visit.request, FleetFilter)
         wanted, links = asked.filter, visit.frame.links
         now = datetime.now(UTC)
-        window = window_or_now(asked.given)
-        question = question_of(StatisticsFilter.model_validate(window), now)
+        question = question_of(_asked_episodes(wanted, window_or_now(asked.given)), now)
         known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
         smallest = smallest_success(visit.options)
         whole = len(known) < MOST_DEPLOYMENTS
         rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest, whole=whole)
         taxonomy = Taxonomy(visit.options.get("taxonomy"))
-        since_of = {deployment.id: row.now.since for deployment, row in zip(known, rows, strict=True)}
-        leads = leading_categories(
-            visit.transaction,
-            visit.project_id,
-            known,
-            rows,
-            taxonomy,
-            since_of if question.asked_window == "now" else question.window.since,
+        leads = leading_categories(visit.transaction, visit.project_id, known, rows, taxonomy, question)
+        named = fleet.place_names(
+            visit.transaction, visit.project_id, question.asked_window, question.window.since
         )
+        ids = {deployment.slug: deployment.id for deployment in known}
+        names = {slug: named.get(number, NO_NAMES) for slug, number in ids.items()}
         # The most urgent alert of each deployment: in reverse order it is set last, and stays.
         alerts = {alert.deployment: alert for alert in reversed(open_alerts(visit))}
-        matching = sorted((row for row in rows if _matches(row, leads, wanted)), key=_ORDER[wanted.sort])
+        is_now = question.asked_window == "now" and question.wanted.is_open
+        sort = wanted.sort or ("now" if is_now else "worst")
+        shown = {row.slug: _shown(row, is_now=is_now) for row in rows}
+        matching = sorted(
+            (row for row in rows if _matches(row, shown[row.slug], names[row.slug], leads, wanted)),
+            key=_ORDER[sort],
+        )
         number = _page(visit.request.query_params.get("page", "1"), len(matching))
         last = max(1, -(-len(matching) // PAGE))
-        shown = matching[PAGE * (number - 1) : PAGE * number]
-        worst = min(rows, key=_worst_first, default=None)
-        ids = {deployment.slug: deployment.id for deployment in known}
+        listed = matching[PAGE * (number - 1) : PAGE * number]
+        worst = min(rows, key=worst_now_first, default=None)
         since = (now - timedelta(days=SPARK_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
         glance = fleet.glance(
             visit.transaction,
             visit.project_id,
-            [ids[row.slug] for row in (*shown, worst) if row is not None],
+            [ids[row.slug] for row in (*listed, worst) if row is not None],
             since,
             now - timedelta(hours=24),
         )
-
-        kept = {name: values for name, values in asked.given.items() if name in TIMES}
+        kept = {name: values for name, values in asked.given.items() if name in (*TIMES, "site", "robot")}
 
         def entry(row: FleetRow) -> FleetEntry:
             return FleetEntry(
                 row,
+                shown[row.slug],
+                names[row.slug],
+                was(row.now, now),
+                odd_robot(row.now),
                 leads.get(row.slug),
                 sparkline(glance.recent.get(ids[row.slug], []), row.sim.value, since, SPARK_DAYS),
                 row.last_episode_at,
@@ -165,21 +192,24 @@ class FleetHandlers:
         page = FleetPage(
             public_url=self._public_url,
             total=len(rows),
-            entries=[entry(row) for row in shown],
+            entries=[entry(row) for row in listed],
             matching=len(matching),
-            verdicts={word: sum(row.verdict == word for row in rows) for word in VERDICTS},
+            verdicts={word: sum(rate.verdict == word for rate in shown.values()) for word in VERDICTS},
             worst=None if worst is None else entry(worst),
-            urgent=_urgent(rows, alerts),
+            burning=_burning(rows, alerts),
             last_day=glance.last_day,
             newest=max((row.last_episode_at for row in rows), default=None),
-            sites=sorted({row.site for row in rows if row.site}),
+            is_now=is_now,
+            sites=_all(names, "sites"),
+            robots=_all(names, "robots"),
+            policies=_all(names, "policies"),
             given=asked.given,
             applied=applied(
                 links, (), {name: values for name, values in asked.given.items() if name not in ("sort", *TIMES)}
             ),
             window=window_picker(links, (), asked.given, fleet_window_words(question)),
             problems=asked.problems,
-            sort=wanted.sort,
+            sort=sort,
             sorts={sort: links.to(**{**asked.given, "sort": sort}) for sort in _ORDER},
             pages=last,
             page=number,
@@ -189,47 +219,59 @@ class FleetHandlers:
         return View("fleet.html", page, 422 if asked.problems else 200)
 
 
-def _urgent(rows: list[FleetRow], alerts: dict[str, AlertEntry]) -> list[AlertEntry]:
-    """What nobody has taken on yet: the most severe first, then the deployment that loses most."""
-    alight = [(alerts[row.slug], row) for row in rows if row.slug in alerts]
-    alight = [(alert, row) for alert, row in alight if alert.state in ("firing", "no_data")]
-    alight.sort(key=lambda pair: (SEVERITIES.index(pair[0].severity), *_worst_first(pair[1])))
-    return [alert for alert, _ in alight]
+def _asked_episodes(wanted: FleetFilter, window: dict[str, str]) -> StatisticsFilter:
+    places = {"site": [wanted.site] if wanted.site else [], "robot": [wanted.robot] if wanted.robot else []}
+    return StatisticsFilter.model_validate(window | places)
 
 
-def _worst_first(row: FleetRow) -> Ranked:
-    """By the lower end of the drop's interval, so that a few unlucky episodes cannot take first place.
-
-    Deployments with too few episodes follow the rest; those without a comparison come last.
-    """
-    drop = row.drop
-    if drop.interval is None:
-        return 2, 0.0, row.slug
-    return int(row.verdict == "too few episodes"), -drop.interval[0], row.slug
+def _shown(row: FleetRow, *, is_now: bool) -> ShownRate:
+    if is_now:
+        rate = row.now.estimate
+        return ShownRate(rate.n, rate.value, rate.interval, row.now.drop, row.now.verdict)
+    return ShownRate(row.real.n, row.real.value, row.real.interval, row.drop, row.verdict)
 
 
-_ORDER: dict[str, Callable[[FleetRow], SortKey]] = {
-    "worst": _worst_first,
-    "name": lambda row: (row.slug,),
-    "drop": lambda row: (row.drop.value is None, -(row.drop.value or 0.0), row.slug),
+def _burning(rows: list[FleetRow], alerts: Mapping[str, AlertEntry]) -> list[sentences.Burning]:
+    """What nobody has taken on yet, most urgent first."""
+    alight = [sentences.Burning(alerts[row.slug], row) for row in rows if row.slug in alerts]
+    return sentences.most_urgent_first([one for one in alight if one.alert.state in ("firing", "no_data")])
+
+
+_ORDER: dict[Sort, Callable[[FleetRow], Any]] = {
+    "now": ORDERS["now"],
+    "worst": ORDERS["worst"],
+    "name": ORDERS["name"],
     "real": lambda row: (row.real.value is None, row.real.value or 0.0, row.slug),
-    "newest": lambda row: (-row.last_episode_at.timestamp(), row.slug),
+    "newest": ORDERS["newest"],
 }
 
 
-def _matches(row: FleetRow, leads: Mapping[str, LeadingCategory], wanted: FleetFilter) -> bool:
+def _all(names: Mapping[str, PlaceNames], kind: Literal["sites", "robots", "policies"]) -> list[str]:
+    return sorted({name for one in names.values() for name in getattr(one, kind)})[:MOST_NAMES]
+
+
+def _matches(
+    row: FleetRow,
+    shown: ShownRate,
+    names: PlaceNames,
+    leads: Mapping[str, LeadingCategory],
+    wanted: FleetFilter,
+) -> bool:
     lead = leads.get(row.slug)
     return (
-        (not wanted.q or _has_words(row, wanted.q))
-        and wanted.site in (None, row.site)
+        (not wanted.q or _has_words(row, names, wanted.q))
+        and (wanted.site is None or wanted.site in names.sites)
+        and (wanted.robot is None or wanted.robot in names.robots)
+        and (wanted.policy is None or wanted.policy in names.policies)
         and wanted.stage in (None, row.stage)
-        and wanted.verdict in (None, row.verdict)
+        and wanted.verdict in (None, shown.verdict)
         and (wanted.category is None or (lead is not None and lead.category == wanted.category))
     )
 
 
-def _has_words(row: FleetRow, asked: str) -> bool:
-    words = f"{row.slug} {row.policy} {row.version} {row.task} {row.site or ''}".casefold()
+def _has_words(row: FleetRow, names: PlaceNames, asked: str) -> bool:
+    places = " ".join((*names.sites, *names.robots, *names.policies))
+    words = f"{row.slug} {row.policy} {row.version} {row.task} {row.site or ''} {places}".casefold()
     return all(word in words for word in asked.casefold().split())
 
 

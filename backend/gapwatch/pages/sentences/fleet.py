@@ -3,55 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from gapwatch.answers.fleet import FleetRow
+from gapwatch.answers.fleet import FleetRow, worst_now_first
 from gapwatch.answers.leading_categories import LeadingCategory
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.sentences.deployment import share_word
+from gapwatch.pages.sentences.present import ARROWS, odd_robot, standing
 from gapwatch.pages.sentences.sentence import Part, Sentence, percent_range, say, small, strong, together
-from gapwatch.pages.words import category_name, count, percent, plural, points
+from gapwatch.pages.words import SEVERITIES, category_name, count, plural, points
+
+# Stages in which the policy moves no robot.
+DRIVES_NOTHING = ("shadow", "offline")
 
 
-def fire(urgent: Sequence[AlertEntry], open_incidents: int, alerts_href: str, worst: Sentence) -> Sentence:
-    """`urgent` is what nobody has taken on, the most urgent first; `worst` is said where there is none."""
-    if urgent:
-        return _alight(urgent, alerts_href)
-    if not open_incidents:
-        return together(say(strong("No, nothing is on fire.")), worst)
-    taken = say(Part(plural(open_incidents, "incident"), href=alerts_href), f" {_are(open_incidents)} taken on.")
-    return together(say(strong("No new fire.")), taken, worst)
+@dataclass(frozen=True)
+class Burning:
+    """A deployment with an alert that nobody has taken on."""
+
+    alert: AlertEntry
+    row: FleetRow
 
 
-def _alight(urgent: Sequence[AlertEntry], alerts_href: str) -> Sentence:
-    first, more = urgent[0], len(urgent) - 1
-    how_many = f"{len(urgent)} deployments are" if more else "one deployment is"
-    others = ("; ", Part(f"and {more} more", href=alerts_href)) if more else ()
-    return say(
-        Part(f"▼ Yes, {how_many} on fire:", "hot"),
-        " ",
-        Part(first.deployment, "strong", first.href),
-        f", {first.headline}",
-        *others,
-        f". Nobody has taken {'them' if more else 'it'} on.",
+def most_urgent_first(burning: Sequence[Burning]) -> list[Burning]:
+    """What fails on its own leads; then what fell silent, then what drives nothing."""
+    return sorted(
+        burning,
+        key=lambda one: (
+            one.row.stage in DRIVES_NOTHING,
+            one.alert.reason == "silence",
+            SEVERITIES.index(one.alert.severity),
+            worst_now_first(one.row),
+        ),
     )
 
 
+def fire(burning: Sequence[Burning], open_incidents: int, alerts_href: str, worst: Sentence) -> Sentence:
+    """`burning` is what nobody has taken on, the most urgent first; `worst` is said where there is none."""
+    if burning:
+        return _alight(burning, alerts_href)
+    if not open_incidents:
+        return together(say(strong("No deployment needs attention.")), worst)
+    taken = say(Part(plural(open_incidents, "incident"), href=alerts_href), f" {_are(open_incidents)} taken on.")
+    return together(say(strong("Nothing new needs attention.")), taken, worst)
+
+
+def _alight(burning: Sequence[Burning], alerts_href: str) -> Sentence:
+    first = burning[0]
+    need = "deployment needs" if len(burning) == 1 else "deployments need"
+    return say(
+        Part(f"▼ {len(burning)} {need} attention.", "hot", alerts_href),
+        " ",
+        Part(first.row.slug, "strong", first.alert.href),
+        f": {_news(first)}. Unacknowledged.",
+    )
+
+
+def _news(burning: Burning) -> str:
+    """Where it stands now if that is the news, else what its alert says."""
+    if burning.alert.reason == "performance" and burning.row.now.moved.verdict in ARROWS:
+        return standing(burning.row.now, burning.row.now.computed_at)
+    if burning.alert.reason == "performance" and (robot := odd_robot(burning.row.now)) is not None:
+        return robot.removesuffix(".")
+    return burning.alert.headline
+
+
 def worst_of(row: FleetRow | None, lead: LeadingCategory | None, href: str) -> Sentence:
-    """The deployment that loses most, where a loss is established at all."""
-    real, drop = (None, None) if row is None else (row.real, row.drop.value)
-    if row is None or row.verdict not in ("large", "small") or real is None or drop is None:
-        return say("No deployment has a drop that is established.")
-    interval = "" if real.interval is None else f"{percent_range(real.interval)}, "
+    """The deployment that loses most now, where a loss is established at all."""
+    value, drop = (None, None) if row is None else (row.now.estimate, row.now.drop.value)
+    if row is None or row.now.verdict not in ("large", "small") or value is None or drop is None:
+        return say("No deployment has a drop now that is established.")
+    interval = "" if value.interval is None else f"{percent_range(value.interval)}, "
     to = (
         ""
         if lead is None
-        else f", {share_word(lead.contribution, drop)} {category_name(lead.category).lower()} by its labels"
+        else f", {share_word(lead.contribution, row.drop.value or drop)} {category_name(lead.category).lower()}"
+        " by its labels"
     )
     return say(
         "The worst is ",
         Part(row.slug, "strong", href),
-        f": real success {percent(real.value or 0.0)} % ",
-        small(f"({interval}n {count(real.n)})"),
+        f": {standing(row.now, row.now.computed_at)} ",
+        small(f"({interval}n {count(value.n)})"),
         f", {points(drop)} points below simulation{to}.",
     )
 
@@ -61,7 +94,7 @@ def verdict_counts(verdicts: Mapping[str, int]) -> str:
 
 
 def list_title(matching: int, sort: str, page: int, pages: int) -> str:
-    order = ", worst first" if sort == "worst" else ""
+    order = {"now": ", worst now first", "worst": ", worst in this window first"}.get(sort, "")
     return f"{plural(matching, 'deployment')}{order}" + (f", page {page} of {pages}" if pages > 1 else "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from psycopg import sql
 from sqlalchemy import Connection, text
@@ -50,8 +50,8 @@ SELECT '{what}' AS what, f.* FROM (SELECT DISTINCT policy_id, task_id FROM place
 """
 _WORDS = """
 WITH places AS (
-    SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]))
-        AS place (source_id, policy_id, task_id)
+    SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]),
+        CAST(:since AS timestamptz[])) AS place (source_id, policy_id, task_id, since)
 ), found AS (
     SELECT 'real' AS what, f.* FROM places JOIN LATERAL (
         SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
@@ -65,27 +65,22 @@ FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
 UNION ALL
 SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version] FROM simulators WHERE project_id = :p
 """
-_ALL_TIME, _IN_WINDOW = "r.tier = 'month'", "r.tier = 'day' AND r.bucket_at >= :since"
+_ALL_TIME, _IN_WINDOW = "r.tier = 'month'", "r.tier = 'day' AND r.bucket_at >= :all_since"
+_SINCE_THEN = "r.tier = 'day' AND r.bucket_at >= date_trunc('day', places.since, 'UTC')"
 _WORDS_OF_ALL_TIME = text(
     _WORDS.format(when=_ALL_TIME, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
 )
-_WORDS_SINCE_EACH = text(
-    _WORDS.format(
-        when="r.tier = 'day' AND r.bucket_at >= places.day", sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)
-    ).replace(
-        "CAST(:tasks AS int[]))\n        AS place (source_id, policy_id, task_id)",
-        "CAST(:tasks AS int[]), CAST(:days AS timestamptz[])) AS place (source_id, policy_id, task_id, day)",
-    )
-)
 _WORDS_SINCE = text(
     _WORDS.format(
-        when=_IN_WINDOW,
+        when=_SINCE_THEN,
         sim=f"{_ROWS_OF_RUNS.format(what='sim', when=_IN_WINDOW)} UNION ALL"
         f" {_ROWS_OF_RUNS.format(what='sim of all time', when=_ALL_TIME)}",
     ),
 )
+_WORDS_OF_PRESENTS = text(
+    _WORDS.format(when=_SINCE_THEN, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
+)
 _SIGNATURES = text("SELECT id, phase, labels, category FROM signatures WHERE project_id = :p AND id = ANY(:ids)")
-_LONG_AGO = datetime.min.replace(year=2000, tzinfo=UTC)
 _CACHED_SIGNATURES: ContentCache[int, Signature] = ContentCache(20_000)
 # Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
 # Neither grows with the years that are stored.
@@ -130,26 +125,79 @@ def counts_of_presents(
     return {row[0]: (row[1], row[2], row[3], row[4]) for row in rows}
 
 
+@dataclass(frozen=True)
+class PlaceNames:
+    """What the real episodes of one deployment name in a window."""
+
+    sites: frozenset[str]
+    robots: frozenset[str]
+    policies: frozenset[str]
+
+
+NO_NAMES = PlaceNames(frozenset(), frozenset(), frozenset())
+# Whole days: who looks over a fleet looks for a name, not for a minute.
+_NAMES = """
+WITH named AS (
+    SELECT DISTINCT r.source_id, r.policy_id, r.robot_id, r.site_id FROM rollup_places r{presents}
+    WHERE r.project_id = :p AND r.domain = 'real' AND {when}
+)
+SELECT n.source_id, array_agg(DISTINCT s.name) AS sites, array_agg(DISTINCT b.name) AS robots,
+       array_agg(DISTINCT v.name) AS policies
+FROM named n JOIN policies v ON v.project_id = :p AND v.id = n.policy_id
+LEFT JOIN sites s ON s.project_id = :p AND s.id = n.site_id
+LEFT JOIN robots b ON b.project_id = :p AND b.id = n.robot_id
+GROUP BY 1
+"""
+_NAMES_SINCE = text(
+    _NAMES.format(
+        presents="",
+        when="r.bucket_at >= date_trunc('day', coalesce(CAST(:since AS timestamptz), '-infinity'), 'UTC')",
+    )
+)
+_NAMES_OF_PRESENTS = text(
+    _NAMES.format(
+        presents=" JOIN presents w ON w.project_id = r.project_id AND w.deployment_id = r.source_id",
+        when="r.bucket_at >="
+        " date_trunc('day', CASE WHEN :of_version THEN w.version_since ELSE w.since END, 'UTC')",
+    )
+)
+
+
+def place_names(
+    connection: Connection, project_id: int, window: str | None, since: datetime | None
+) -> dict[int, PlaceNames]:
+    """The names of every deployment, in a window by name (`now`, `version`) or since a time."""
+    if window in ("now", "version"):
+        rows = connection.execute(_NAMES_OF_PRESENTS, {"p": project_id, "of_version": window == "version"})
+    else:
+        rows = connection.execute(_NAMES_SINCE, {"p": project_id, "since": since})
+    return {
+        row.source_id: PlaceNames(*(frozenset(name for name in names if name is not None) for names in row[1:]))
+        for row in rows.all()
+    }
+
+
 def failure_words(
     connection: Connection,
     project_id: int,
     deployments: Sequence[Deployment],
     since: datetime | Mapping[int, datetime | None] | None,
 ) -> FailureWords:
-    """`since` may be a time of each deployment; then the words of sim are those of all time."""
+    """`since` of all of them, or of each by its number; then their baselines are whole."""
+    each = since if isinstance(since, Mapping) else {}
     parameters = {
         "p": project_id,
         "sources": [deployment.id for deployment in deployments],
         "policies": [deployment.policy_id for deployment in deployments],
         "tasks": [deployment.task_id for deployment in deployments],
+        "since": [each.get(one.id) if isinstance(since, Mapping) else since for one in deployments],
     }
-    if isinstance(since, Mapping):
-        days = [_day(since.get(deployment.id)) for deployment in deployments]
-        rows = connection.execute(_WORDS_SINCE_EACH, parameters | {"days": days})
-    elif since is None:
+    if since is None:
         rows = connection.execute(_WORDS_OF_ALL_TIME, parameters)
+    elif isinstance(since, Mapping):
+        rows = connection.execute(_WORDS_OF_PRESENTS, parameters)
     else:
-        rows = connection.execute(_WORDS_SINCE, parameters | {"since": since})
+        rows = connection.execute(_WORDS_SINCE, parameters | {"all_since": since})
     simulators: dict[tuple[str | None, str | None], int] = {}
     counts: list[tuple[WordKey, int, int]] = []
     for what, source_id, policy_id, task_id, signature_id, failures, words in rows.all():
@@ -171,12 +219,6 @@ def _signatures(connection: Connection, project_id: int, ids: set[int]) -> dict[
         _CACHED_SIGNATURES.put(connection, project_id, read)
         known |= read
     return known
-
-
-def _day(at: datetime | None) -> datetime:
-    if at is None:
-        return _LONG_AGO
-    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:
