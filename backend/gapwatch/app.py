@@ -95,7 +95,7 @@ def make_app(settings: Settings) -> ASGIApp:
         redoc_url=None,
         redirect_slashes=False,
     )
-    acceptor, keyring = Acceptor(pool), Keyring(pool, settings.server_secret())
+    acceptor, keyring = Acceptor(pool, settings.new_names_a_day), Keyring(pool, settings.server_secret())
     # Each process grants its share of a key's rate.
     rate_limits = RateLimits(settings.ingest_rate / settings.web_processes)
     disk_space = DiskSpaceGuard(settings.data_dir / "postgres")

@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     trusted_proxies: str = ""
     secret_key: Annotated[str, Field(min_length=32)] | None = None
     ingest_rate: Annotated[float, Field(gt=0)] = 100_000
+    new_names_a_day: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     allow_private_targets: bool = False
     heartbeat_url: str | None = None
     web_processes: Annotated[int, Field(ge=1, le=64)] = 1

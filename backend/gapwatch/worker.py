@@ -29,6 +29,7 @@ from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import presents, work
 from gapwatch.store.people import access, members
+from gapwatch.store.write.name_budget import forget_old_budgets
 from gapwatch.store.write.quarantine import trim_rejected
 
 log = structlog.get_logger()
@@ -92,6 +93,7 @@ class Worker:
                 heartbeats.beat(connection, "worker")
                 if heartbeats.claim_round(connection, "housekeeping", HOUSEKEEPING_EVERY_S):
                     trim_rejected(connection)
+                    forget_old_budgets(connection)
                     access.drop_old_sessions(connection)
                     members.drop_what_is_over(connection)
                     replace_apprise(connection, Sealer(self.settings.server_secret()))

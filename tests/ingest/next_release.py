@@ -42,7 +42,7 @@ async def main(url: str) -> None:
 
     pool = make_pool(url, size=1)
     await pool.open()
-    acceptor, reader = Acceptor(pool), Reader()
+    acceptor, reader = Acceptor(pool, 1000), Reader()
     for line in sys.stdin:
         batch = json.loads(line)
         skew_s = batch["clock_skew_s"]

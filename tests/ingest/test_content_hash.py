@@ -70,9 +70,9 @@ def upgraded(database: Database) -> Callable[..., list[dict[str, Any]]]:
         for golden in GOLDEN["records"]:
             raw = json.dumps(golden["record"]).encode()
             episode = reader.read_one(project_id, raw, sender_clock(golden["clock_skew_s"]))
-            assert await Acceptor(pool).store([episode]) == ["accepted"]
+            assert await Acceptor(pool, 1000).store([episode]) == ["accepted"]
         spooled = [reader.read_one(project_id, raw, sender_clock()) for raw in spooled_records()]
-        assert set(await Acceptor(pool).store(spooled)) == {"accepted"}
+        assert set(await Acceptor(pool, 1000).store(spooled)) == {"accepted"}
         await pool.close()
 
     asyncio.run(store())

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gapwatch.errors import BodyTooLarge, GapwatchError, MalformedBody, RequestTimeout
+from gapwatch.fast_answers import WHOLE_BODY
 
 BODY_WITHIN_S = 15.0
 MIB = 1024 * 1024
@@ -52,6 +53,8 @@ class BoundedBodies:
         except GapwatchError as error:
             await self._answer(request, error)(scope, receive, send)
             return
+        # From now on there is one way to the body.
+        scope.get("extensions", {}).pop(WHOLE_BODY, None)
         # The pages read their forms themselves, once they know who sends them.
         await self._app(scope, body.receive, send)
 

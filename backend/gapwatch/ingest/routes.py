@@ -32,6 +32,7 @@ from gapwatch.store.write.accept import (
     Acceptor,
     Rejection,
     Status,
+    TooManyNames,
 )
 
 # Kept of a refused record: enough to find the typo, not enough to fill a disk.
@@ -41,7 +42,7 @@ NO_SUCH_EPISODE = "There is no episode with this id."
 
 _encode = msgspec.json.Encoder().encode
 
-FAULT_OF_STATUS: dict[Status, tuple[str, str]] = {
+CONFLICTS: dict[Status, tuple[str, str]] = {
     "conflict": (
         "episode-conflict",
         "An episode with this id and other content is stored; correct it with PUT /episodes/{id}.",
@@ -91,13 +92,17 @@ class IngestRoutes:
             episode = self._reader.read_one(holder.project_id, raw, clock)
         except RecordRefused as refused:
             raise await self._refuse_one(holder, raw, refused) from None
+        episode.key_id = holder.key_id
         status = await self._group.store(episode)
         spool_age = call.first(SPOOL_AGE)
         if spool_age is not None:
             await self._spool_ages.note(holder.key_id, spool_age, [episode])
-        if status in FAULT_OF_STATUS:
-            code, message = FAULT_OF_STATUS[status]
-            raise Conflict(message, errors=[Fault(pointer="/id", code=code, message=message)])
+        fault = _fault_of(status)
+        if fault is not None:
+            if status in CONFLICTS:
+                raise Conflict(fault["message"], errors=[fault])
+            await self._acceptor.store([], [_rejection(holder, raw, [fault])])
+            raise Invalid("The episode was not stored; `errors` says why.", errors=[fault])
         body = {"id": episode.id, "status": status} | clock.as_answer()
         return RawAnswer(201 if status == "accepted" else 200, _encode(body))
 
@@ -132,7 +137,12 @@ class IngestRoutes:
         if episode.id != request.path_params["episode_id"]:
             message = "The id of the record is not the one of the address."
             raise Invalid(message, errors=[Fault(pointer="/id", code="other-id", message=message)])
-        correction = await self._acceptor.replace(episode, f"key/{holder.prefix}")
+        episode.key_id = holder.key_id
+        try:
+            correction = await self._acceptor.replace(episode, f"key/{holder.prefix}")
+        except TooManyNames as error:
+            fault = _too_many_names(str(error))
+            raise Invalid("The correction was not stored; `errors` says why.", errors=[fault]) from None
         if correction is None:
             raise NotFound(NO_SUCH_EPISODE)
         if correction.changed:
@@ -163,29 +173,31 @@ class IngestRoutes:
         if strict and faults:
             raise _none_stored(batch.sent, faults, "Nothing was stored: all or nothing was asked for.")
         rejections = [_rejection(holder, raw, reasons) for raw, reasons in batch.kept]
+        for episode in batch.episodes:
+            episode.key_id = holder.key_id
         statuses = await self._acceptor.store(batch.episodes, rejections, all_or_nothing=strict)
         conflicts = statuses.count("conflict") + statuses.count("deleted")
-        if conflicts:
+        unstored = len(statuses) - statuses.count("accepted") - statuses.count("duplicate")
+        if unstored:
             items = split()
-            conflicting = []
+            kept = []
             for index, status in zip(batch.indexes, statuses, strict=True):
-                if status in FAULT_OF_STATUS:
-                    code, message = FAULT_OF_STATUS[status]
-                    fault = Fault(pointer="/id", code=code, message=message)
+                fault = _fault_of(status)
+                if fault is not None:
                     faults.append(Fault(**fault, index=index))
-                    conflicting.append(_rejection(holder, items[index], [fault]))
+                    kept.append(_rejection(holder, items[index], [fault]))
             faults.sort(key=lambda fault: fault["index"])
             if strict:
                 raise _none_stored(batch.sent, faults, "Nothing was stored: all or nothing was asked for.")
-            await self._acceptor.store([], conflicting[:MOST_KEPT])
-        if len(statuses) == conflicts:
+            await self._acceptor.store([], kept[:MOST_KEPT])
+        if len(statuses) == unstored:
             raise _none_stored(batch.sent, faults, "None of the records could be stored.")
         return {
             "sent": batch.sent,
             "accepted": statuses.count("accepted"),
             "duplicates": statuses.count("duplicate"),
             "conflicts": conflicts,
-            "rejected": batch.rejected,
+            "rejected": batch.rejected + unstored - conflicts,
             "errors": faults,
         }
 
@@ -193,6 +205,24 @@ class IngestRoutes:
         if not refused.is_malformed:
             await self._acceptor.store([], [_rejection(holder, raw, refused.faults)])
         return _refusal(refused)
+
+
+def _fault_of(status: Status) -> Fault | None:
+    """What is wrong with an episode that was not stored."""
+    if status in ("accepted", "duplicate"):
+        return None
+    if status in CONFLICTS:
+        code, message = CONFLICTS[status]
+        return Fault(pointer="/id", code=code, message=message)
+    return _too_many_names(status)
+
+
+def _too_many_names(field: str) -> Fault:
+    message = (
+        f"This key has brought as many new names in `{field}` as it may in a day. Names that are known are still "
+        "taken. If these are meant, raise GAPWATCH_NEW_NAMES_A_DAY, or send them again tomorrow."
+    )
+    return Fault(pointer=f"/{field}", code="too-many-names", message=message)
 
 
 def _refusal(refused: RecordRefused) -> GapwatchError:

@@ -47,6 +47,8 @@ class PackedEpisode(Struct, gc=False):
     """In COPY format."""
     later_fields: bytes = ALL_ABSENT
     """In COPY format."""
+    key_id: int = 0
+    """Whose budget its new names are taken from."""
 
     @property
     def row(self) -> tuple[bytes, ...]:

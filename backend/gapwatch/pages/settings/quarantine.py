@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapwatch.pages.frame import View, Visit
+from gapwatch.store.write.name_budget import SpentBudget, spent_budgets
 from gapwatch.store.write.quarantine import (
     MOST_RECORDS,
     OLDEST_DAYS,
@@ -34,6 +35,8 @@ EXPLAINED = {
     "record-too-large": "The record is larger than 1 MiB. Keep raw data outside and send a link to it.",
     "too-deep": "The record is nested too deeply.",
     "too-many-items": "A list or object has more entries than its limit.",
+    "too-many-names": "The key brought more new names in a day than it may. Often a number that changes with "
+    "every episode stands where a name should. If the names are meant, raise GAPWATCH_NEW_NAMES_A_DAY.",
     "unknown-category": "The failure's category is none of the gap categories.",
     "unknown-field": "The record has a field that does not exist, often a typing error. It is refused so that a "
     "typo does not vanish silently.",
@@ -62,6 +65,8 @@ class QuarantinePage:
     older: str | None
     most: int
     days: int
+    # Keys that brought more new names than they may.
+    spent: list[SpentBudget]
 
 
 def show_quarantine(visit: Visit) -> View:
@@ -80,6 +85,7 @@ def show_quarantine(visit: Visit) -> View:
         older=older,
         most=MOST_RECORDS,
         days=OLDEST_DAYS,
+        spent=spent_budgets(visit.transaction, visit.project_id),
     )
     return View("settings_quarantine.html", page)
 

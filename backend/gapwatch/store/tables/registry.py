@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
-from sqlalchemy import ForeignKeyConstraint, LargeBinary, UniqueConstraint
+from sqlalchemy import Date, ForeignKeyConstraint, LargeBinary, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -105,6 +106,20 @@ class BaselineTable(Base):
     simulator_id: Mapped[int]
     pinned_by: Mapped[Word]
     pinned_at: Mapped[CreatedAt]
+
+
+class NewNameTable(Base):
+    """How many names a key brought on a day that its project did not have, by field of the record."""
+
+    __tablename__ = "new_names"
+
+    project_id: Mapped[ProjectId]
+    key_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    day: Mapped[date] = mapped_column(Date, primary_key=True)
+    field: Mapped[Word] = mapped_column(primary_key=True)
+    names: Mapped[int] = mapped_column(server_default=text("0"))
+    # Names beyond the budget; their episodes went to the quarantine.
+    refused: Mapped[int] = mapped_column(server_default=text("0"))
 
 
 class ConditionSetTable(Base):

@@ -19,17 +19,21 @@ from gapwatch.errors import DiskFull, ServiceUnavailable
 from gapwatch.store.core import copy_exchange
 from gapwatch.store.core.pool import Pool
 from gapwatch.store.write import corrections
+from gapwatch.store.write.name_budget import DEPLOYMENT, BudgetKey, field_of, known_deployments, spend
 from gapwatch.store.write.new_episodes import COPY, REFERENCE_COLUMNS, EpisodeReferences, NewEpisode
 from gapwatch.store.write.registry import (
     TABLES,
     UNIQUE,
+    DeploymentKey,
     Description,
+    Entry,
     Key,
     NewRegistrations,
     Numbers,
     Registry,
     Table,
     describe_deployments,
+    find_registered,
     register,
     registry_row,
 )
@@ -37,7 +41,23 @@ from gapwatch.store.write.spool_ages import senders_of, write_spool_age
 
 T = TypeVar("T")
 
-Status = Literal["accepted", "duplicate", "conflict", "deleted"]
+# Beyond the first ones: too many new names in this field of the record.
+Status = Literal[
+    "accepted",
+    "duplicate",
+    "conflict",
+    "deleted",
+    "policy",
+    "task",
+    "robot",
+    "site",
+    "simulator",
+    "deployment",
+    "conditions",
+    "signals",
+    "metrics",
+    "contract",
+]
 
 # After one of these nothing is stored and the same transaction may run again. A unique violation means that
 # another sender stored the id after we looked; the next look finds it.
@@ -73,12 +93,17 @@ class CorrectionResult:
     changed: bool
 
 
+class TooManyNames(Exception):
+    """A correction has a new name that its key has no budget for; the message is the field."""
+
+
 class Acceptor:
     """Stores episodes. Remembers what this process has seen registered."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, new_names_a_day: int) -> None:
         self._pool = pool
         self._registry = Registry()
+        self._new_names_a_day = new_names_a_day
 
     async def store(
         self,
@@ -168,14 +193,86 @@ class Acceptor:
             await _copy_registered(connection, unstored)
         elif unstored or rejections:
             registrations = NewRegistrations()
-            async with connection.transaction():
+            async with connection.transaction() as transaction:
+                refused = await self._over_budget(connection, unstored, registrations) if unstored else {}
+                if refused:
+                    _mark_refused(statuses, episodes, refused)
+                    if all_or_nothing:
+                        raise psycopg.Rollback(transaction)
+                    unstored = [episode for episode in unstored if episode.context not in refused]
                 if unstored:
                     await self._insert(connection, unstored, registrations)
                     await _leave_work(connection, unstored)
                 if rejections:
                     await _quarantine(connection, rejections)
-            self._registry.remember(registrations)
+            if not (refused and all_or_nothing):
+                self._registry.remember(registrations)
         return statuses
+
+    async def _over_budget(
+        self, connection: AsyncConnection, episodes: list[NewEpisode], registrations: NewRegistrations
+    ) -> dict[EpisodeReferences, str]:
+        """Take the new names of episodes from their keys' budgets. Return the contexts for which there was none
+        left, each with the field; episodes of one context share its names, so that the first key pays."""
+        unknown, contexts_of = self._unknown_names(episodes)
+        if not unknown:
+            return {}
+        new = await self._new_names(connection, unknown, registrations)
+        by_budget: dict[BudgetKey, list[Entry | DeploymentKey]] = {}
+        for name in new:
+            by_budget.setdefault(unknown[name], []).append(name)
+        refused: dict[EpisodeReferences, str] = {}
+        for budget in sorted(by_budget):
+            names = sorted(by_budget[budget], key=repr)
+            granted = await spend(connection, budget, len(names), self._new_names_a_day)
+            for name in names[granted:]:
+                refused |= dict.fromkeys(contexts_of[name], budget.field)
+        return refused
+
+    def _unknown_names(
+        self, episodes: list[NewEpisode]
+    ) -> tuple[dict[Entry | DeploymentKey, BudgetKey], dict[Entry | DeploymentKey, list[EpisodeReferences]]]:
+        """Names that this process does not know, each with the budget it would be taken from; and who refers to it."""
+        unknown: dict[Entry | DeploymentKey, BudgetKey] = {}
+        contexts_of: dict[Entry | DeploymentKey, list[EpisodeReferences]] = {}
+        for context, key_id in {episode.context: episode.key_id for episode in episodes}.items():
+            if context.row_start is not None:
+                continue
+            found: list[tuple[Entry | DeploymentKey, str]] = [
+                (entry, field_of(entry)) for entry in context.entries() if self._registry.find(entry) is None
+            ]
+            if context.deployment is not None and self._registry.find_deployment(context.deployment) is None:
+                found.append((context.deployment, DEPLOYMENT))
+            for name, field in found:
+                unknown.setdefault(name, BudgetKey(context.project_id, key_id, field))
+                contexts_of.setdefault(name, []).append(context)
+        return unknown, contexts_of
+
+    async def _new_names(
+        self,
+        connection: AsyncConnection,
+        unknown: Iterable[Entry | DeploymentKey],
+        registrations: NewRegistrations,
+    ) -> list[Entry | DeploymentKey]:
+        """Those that the database does not know either. What it knows need not be asked for again."""
+        deployments = {name for name in unknown if len(name) == 2}  # noqa: PLR2004 - project and slug
+        new: list[Entry | DeploymentKey] = []
+        if deployments:
+            new += deployments - await known_deployments(connection, deployments)
+        by_table: dict[tuple[int, Table], dict[Key, Key]] = {}
+        for name in unknown:
+            if name not in deployments:
+                project_id, table, key = cast(Entry, name)
+                unique = registry_row(table, key)[: UNIQUE[table]]
+                by_table.setdefault((project_id, table), {})[unique] = key
+        for (project_id, table), keys in by_table.items():
+            known = await find_registered(connection, project_id, table, keys)
+            for unique, key in keys.items():
+                if unique in known:
+                    registrations.ids[project_id, table, key] = known[unique]
+                else:
+                    new.append((project_id, table, key))
+        return new
 
     def _is_all_registered(self, episodes: list[NewEpisode]) -> bool:
         """Whether everything these refer to is registered, and no deployment changes its description."""
@@ -230,6 +327,9 @@ class Acceptor:
                 connection, project_id, episode.id, revision, ended_by="correction", actor=actor
             )
             registrations = NewRegistrations()
+            refused = await self._over_budget(connection, [episode], registrations)
+            if refused:
+                raise TooManyNames(refused[episode.context])
             await self._insert(connection, [episode], registrations, revision + 1)
             await corrections.leave_work(connection, project_id, episode.id, revision + 1, 1)
         self._registry.remember(registrations)
@@ -265,7 +365,7 @@ class Acceptor:
         unknown: dict[tuple[int, Table], set[Key]] = {}
         for context in contexts:
             for entry in context.entries():
-                if self._registry.find(entry) is None:
+                if self._registry.find(entry) is None and entry not in registrations.ids:
                     project_id, table, key = entry
                     unknown.setdefault((project_id, table), set()).add(key)
         for project_id, table in sorted(unknown, key=lambda pair: (pair[0], TABLES.index(pair[1]))):
@@ -339,6 +439,20 @@ async def _copy_registered(connection: AsyncConnection, episodes: list[NewEpisod
         for project_id, ids in _ids_by_project(episodes).items()
     ]
     await copy_exchange.copy_and_run(connection, COPY, _copy_data(episodes, row_starts), "; ".join(work))
+
+
+def _mark_refused(
+    statuses: list[Status], episodes: Sequence[NewEpisode], refused: dict[EpisodeReferences, str]
+) -> None:
+    """Mark what is refused, and what would have been its duplicate within the same call."""
+    fields = {
+        (episode.context.project_id, episode.id): cast(Status, refused[episode.context])
+        for status, episode in zip(statuses, episodes, strict=True)
+        if status == "accepted" and episode.context in refused
+    }
+    for index, episode in enumerate(episodes):
+        if statuses[index] in ("accepted", "duplicate"):
+            statuses[index] = fields.get((episode.context.project_id, episode.id), statuses[index])
 
 
 def _copy_data(episodes: list[NewEpisode], row_starts: dict[EpisodeReferences, bytes]) -> bytes:

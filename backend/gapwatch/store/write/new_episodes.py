@@ -105,6 +105,11 @@ class NewEpisode(Protocol):
     def context(self) -> EpisodeReferences: ...
 
     @property
+    def key_id(self) -> int:
+        """The key it was sent with; its new names are taken from that key's budget."""
+        ...
+
+    @property
     def row(self) -> tuple[bytes, ...]:
         """The values of RECORD_COLUMNS in binary COPY format."""
         ...

@@ -7,6 +7,7 @@ steady state it asks the database for nothing.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -116,16 +117,30 @@ def _digest(body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
+async def find_registered(
+    connection: AsyncConnection, project_id: int, table: Table, entries: Iterable[Key]
+) -> dict[Key, int]:
+    """Return the numbers of those that are registered. `entries` are the unique parts."""
+    unique = COLUMNS[table][: UNIQUE[table]]
+    arrays = [list(column) for column in zip(*sorted(entries), strict=True)]
+    unique_names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in unique)
+    casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in unique)
+    cursor = await connection.execute(
+        sql.SQL("SELECT id, {} FROM {} WHERE project_id = %s AND ({}) IN (SELECT * FROM unnest({}))").format(
+            unique_names, sql.Identifier(table), unique_names, casts
+        ),
+        (project_id, *arrays),
+    )
+    return {tuple(key): number for number, *key in await cursor.fetchall()}
+
+
 async def register(
     connection: AsyncConnection, project_id: int, table: Table, entries: dict[Key, tuple[Any, ...]]
 ) -> dict[Key, int]:
     """Return the numbers of entries; insert those that are absent. `entries` maps the unique part to the row."""
     columns = COLUMNS[table]
-    unique = columns[: UNIQUE[table]]
     rows = [entries[key] for key in sorted(entries)]
-    arrays = [list(column) for column in zip(*rows, strict=True)]
     names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in columns)
-    unique_names = sql.SQL(", ").join(sql.Identifier(name) for name, _ in unique)
     if columns[-1][1] == "text[]":
         # unnest() would flatten an array of arrays; these few rows are inserted one by one.
         insert = sql.SQL("INSERT INTO {} (project_id, {}) VALUES ({}) ON CONFLICT DO NOTHING").format(
@@ -139,16 +154,9 @@ async def register(
             sql.SQL("INSERT INTO {} (project_id, {}) SELECT %s, * FROM unnest({}) ON CONFLICT DO NOTHING").format(
                 sql.Identifier(table), names, casts
             ),
-            (project_id, *arrays),
+            (project_id, *[list(column) for column in zip(*rows, strict=True)]),
         )
-    casts = sql.SQL(", ").join(sql.SQL(f"%s::{kind}[]") for _, kind in unique)
-    cursor = await connection.execute(
-        sql.SQL("SELECT id, {} FROM {} WHERE project_id = %s AND ({}) IN (SELECT * FROM unnest({}))").format(
-            unique_names, sql.Identifier(table), unique_names, casts
-        ),
-        (project_id, *arrays[: len(unique)]),
-    )
-    return {tuple(key): number for number, *key in await cursor.fetchall()}
+    return await find_registered(connection, project_id, table, entries)
 
 
 async def describe_deployments(
