@@ -35,11 +35,14 @@ from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
 from gapwatch.doors.bounded_body import BoundedBodies
+from gapwatch.doors.costly_reads import SIDE_PROCESSES, CostlyReads
+from gapwatch.doors.side_process import SideProcess
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
 from gapwatch.ingest.disk_space import DiskSpaceGuard
 from gapwatch.ingest.rate_limits import RateLimits
 from gapwatch.ingest.routes import IngestRoutes
 from gapwatch.keyring import Keyring
+from gapwatch.logs import configure_logs
 from gapwatch.middleware import RequestContext
 from gapwatch.openapi import openapi
 from gapwatch.pages.routes import PageRoutes
@@ -57,10 +60,18 @@ INGEST_CONNECTIONS = 8
 MARK_EVERY_S = 60.0
 
 
-def make_app(settings: Settings) -> ASGIApp:
+def make_side_app(settings: Settings) -> ASGIApp:
+    """The application of the side process: the same, without what surrounds it and without another beside it."""
+    configure_logs(settings)
+    return make_app(settings, is_side=True)
+
+
+def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
     if settings.database_url is None:
         raise ValueError("web needs GAPWATCH_DATABASE_URL")
     database = Database(settings.database_url, pool_size=10, application="gapwatch-web")
+    sides = [] if is_side else [SideProcess(make_side_app, settings) for _ in range(SIDE_PROCESSES)]
+    costly = CostlyReads(*sides)
     exports = Exports(settings.database_url)
     pool = make_pool(settings.database_url, size=INGEST_CONNECTIONS)
     nudger = Nudger(make_celery(settings))
@@ -82,6 +93,7 @@ def make_app(settings: Settings) -> ASGIApp:
             yield
         finally:
             stopped.set()
+            costly.close()
             nudger.close()
             await pool.close()
             exports.close()
@@ -104,14 +116,14 @@ def make_app(settings: Settings) -> ASGIApp:
     sealer = Sealer(settings.server_secret())
     for router in (
         episode_routes(database, keyring, exports),
-        deployment_routes(database, keyring),
+        deployment_routes(database, keyring, costly),
         baseline_routes(database, keyring),
-        policy_routes(database, keyring),
-        simulator_routes(database, keyring),
+        policy_routes(database, keyring, costly),
+        simulator_routes(database, keyring, costly),
         rejected_routes(database, keyring),
         alert_routes(database, keyring, nudger),
         incident_routes(database, keyring, nudger),
-        rule_routes(database, keyring),
+        rule_routes(database, keyring, costly),
         channel_routes(database, keyring, sealer, nudger),
         silence_routes(database, keyring),
         event_routes(database, keyring),
@@ -128,13 +140,14 @@ def make_app(settings: Settings) -> ASGIApp:
         settings,
         nudge=nudger.nudge,
         sealer=sealer,
+        costly=costly,
         export=lambda project_id, wanted: exports.answer(project_id, wanted, "csv"),
     ).routes()
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     ours = _answer_errors(app, pages)
-    bounded = BoundedBodies(
-        app, know_key=lambda request: keyring.know(request.headers.getlist("authorization")), answer=ours
-    )
+    if is_side:
+        return app
+    bounded = BoundedBodies(app, know_key=keyring.of_request, answer=ours)
     return RequestContext(bounded, https=settings.public_url.startswith("https://"), posts=ingest.posts())
 
 

@@ -31,10 +31,7 @@ class Keyring:
 
     async def authorize(self, authorization: list[str], scope: str) -> KeyHolder:
         """Return the holder of a valid key with the scope."""
-        holder = await self.know(authorization)
-        if not holder.may(scope):
-            raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
-        return holder
+        return _allowed(await self.know(authorization), scope)
 
     async def know(self, authorization: list[str]) -> KeyHolder:
         """Return the holder of a valid key. Absent, wrong, revoked and expired get one answer."""
@@ -52,10 +49,16 @@ class Keyring:
             )
         return holder
 
+    async def of_request(self, request: Request) -> KeyHolder:
+        return await self.know(request.headers.getlist("authorization"))
+
     def needs(self, scope: str) -> Callable[[Request], Awaitable[KeyHolder]]:
         """Return a FastAPI dependency: the holder of a key with the scope."""
 
         async def holder(request: Request) -> KeyHolder:
+            known: KeyHolder | None = getattr(request.state, "key_holder", None)
+            if known is not None:  # found by the web process that this one works for
+                return _allowed(known, scope)
             return await self.authorize(request.headers.getlist("authorization"), scope)
 
         return holder
@@ -73,3 +76,9 @@ class Keyring:
                 await touch_key(connection, holder)
         self._holders[prefix] = (now, holder)
         return holder
+
+
+def _allowed(holder: KeyHolder, scope: str) -> KeyHolder:
+    if not holder.may(scope):
+        raise Forbidden(f"This key has the scope {holder.scope}; this call needs {scope}.")
+    return holder

@@ -12,6 +12,7 @@ from people import Browser, somebody
 from sqlalchemy import text
 
 from gapwatch.access.sealing import Sealer
+from gapwatch.doors.costly_reads import CostlyReads
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
@@ -83,6 +84,7 @@ def table(attacked) -> Any:
         Settings(data_dir=attacked.data_dir, database_url=attacked.database_url),
         nudge=lambda kind: None,
         sealer=Sealer(b"s" * 32),
+        costly=CostlyReads(),
         export=lambda project_id, wanted: None,
     ).table
     database.close()

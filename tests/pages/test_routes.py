@@ -6,6 +6,7 @@ from people import Browser, somebody
 
 from gapwatch.access.roles import ROLES
 from gapwatch.access.sealing import Sealer
+from gapwatch.doors.costly_reads import CostlyReads
 from gapwatch.pages.routes import PageRoutes
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
@@ -25,6 +26,7 @@ def table(service):
         settings,
         nudge=lambda kind: None,
         sealer=Sealer(b"s" * 32),
+        costly=CostlyReads(),
         export=lambda project_id, wanted: iter(()),
     ).table
     database.close()

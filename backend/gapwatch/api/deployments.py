@@ -26,13 +26,14 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
+from gapwatch.doors.costly_reads import CostlyReads, costly_route
 from gapwatch.errors import NotFound
 from gapwatch.filters import Name, StatisticsFilter
 from gapwatch.keyring import Keyring
 from gapwatch.store.core.database import Database
 
 LARGEST_PAGE = 1000
-REFUSALS = (401, 403, 404, 422, 503)
+REFUSALS = (401, 403, 404, 422, 429, 503)
 
 
 class NowFilter(BaseModel):
@@ -57,8 +58,13 @@ class DeploymentList(StatisticsFilter):
     )
 
 
-def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", tags=["statistics"], dependencies=[Depends(refuse_repeated)])
+def deployment_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> APIRouter:
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["statistics"],
+        dependencies=[Depends(refuse_repeated)],
+        route_class=costly_route(costly, keyring.of_request, aside=False),
+    )
     reader = Depends(keyring.needs("read"))
 
     def about(
@@ -75,7 +81,7 @@ def deployment_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(
         "/deployments",
         summary="List deployments with their drop",
-        responses=problems(401, 403, 422, 503) | answers(FleetAnswer, "A page of deployments."),
+        responses=problems(401, 403, 422, 429, 503) | answers(FleetAnswer, "A page of deployments."),
     )
     def list_deployments(query: Annotated[DeploymentList, Query()], holder: KeyHolder = reader) -> Any:
         """The fleet by name, a page at a time. Follow `next` as `after` until it is null.

@@ -22,12 +22,13 @@ from gapwatch.answers.subjects import policy_subject
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
+from gapwatch.doors.costly_reads import CostlyReads, costly_route
 from gapwatch.errors import NotFound
 from gapwatch.filters import DropFilter, Name, StatisticsFilter
 from gapwatch.keyring import Keyring
 from gapwatch.store.core.database import Database
 
-REFUSALS = (401, 403, 404, 422, 503)
+REFUSALS = (401, 403, 404, 422, 429, 503)
 VERSION = "Version of the policy; else the newest that has run on a robot."
 
 
@@ -39,8 +40,13 @@ class PolicyFilter(StatisticsFilter):
     version: Name | None = Field(None, description=VERSION)
 
 
-def policy_routes(database: Database, keyring: Keyring) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", tags=["statistics"], dependencies=[Depends(refuse_repeated)])
+def policy_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> APIRouter:
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["statistics"],
+        dependencies=[Depends(refuse_repeated)],
+        route_class=costly_route(costly, keyring.of_request, aside=False),
+    )
     reader = Depends(keyring.needs("read"))
 
     def about(

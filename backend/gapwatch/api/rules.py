@@ -15,6 +15,7 @@ from gapwatch.api import alert_bodies as bodies
 from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, fault, refuse
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
+from gapwatch.doors.costly_reads import CostlyReads, costly_route
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
 from gapwatch.store.alerting import alert_settings, detectors
@@ -23,8 +24,9 @@ from gapwatch.watching.kinds import DEFAULT_RULES, read_params
 from gapwatch.watching.rules import Rule
 
 
-def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
+def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["alerting"])
+    previews = APIRouter(route_class=costly_route(costly, keyring.of_request, aside=True))
     reader, admin, once = Depends(keyring.needs("read")), Depends(keyring.needs("admin")), Depends(refuse_repeated)
 
     @router.get("/rules", dependencies=[once], summary="List rules", responses=problems(*READ))
@@ -66,7 +68,7 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
             detectors.drop(connection, holder.project_id, name)
         return Response(status_code=204)
 
-    @router.post("/rules/preview", summary="Try a rule on what is stored", responses=problems(*WRITE))
+    @previews.post("/rules/preview", summary="Try a rule on what is stored", responses=problems(*WRITE, 429))
     def preview_rule(
         wanted: Annotated[bodies.PreviewBody, Body(openapi_examples=example(bodies.PREVIEW))],
         holder: KeyHolder = reader,
@@ -75,7 +77,8 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
 
         Nothing is stored and nobody is told. Of each deployment the newest 20,000 episodes are taken, for
         `no_data` the newest 200,000 of the project. `category` asks the ledger while the project's own drop rules
-        would have been firing, at most 20 times a deployment.
+        would have been firing, at most 20 times a deployment. One preview of a project runs at a
+        time, three more wait.
         """
         try:
             params = read_params(wanted.kind, wanted.params)
@@ -86,6 +89,7 @@ def rule_routes(database: Database, keyring: Keyring) -> APIRouter:
             preview = try_rule(connection, holder.project_id, rule, wanted.days, datetime.now(UTC))
         return JSONResponse(as_json(preview))
 
+    router.include_router(previews)
     return router
 
 

@@ -13,20 +13,26 @@ from gapwatch.answers.trust import TrustAnswer, answer_trust
 from gapwatch.api.answer_schemas import answered, answers
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
+from gapwatch.doors.costly_reads import CostlyReads, costly_route
 from gapwatch.errors import NotFound
 from gapwatch.filters import TrustFilter
 from gapwatch.keyring import Keyring
 from gapwatch.store.core.database import Database
 
 
-def simulator_routes(database: Database, keyring: Keyring) -> APIRouter:
-    router = APIRouter(prefix="/api/v1", tags=["statistics"], dependencies=[Depends(refuse_repeated)])
+def simulator_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> APIRouter:
+    router = APIRouter(
+        prefix="/api/v1",
+        tags=["statistics"],
+        dependencies=[Depends(refuse_repeated)],
+        route_class=costly_route(costly, keyring.of_request, aside=False),
+    )
     reader = Depends(keyring.needs("read"))
 
     @router.get(
         "/simulators/{name:path}/trust",
         summary="Can a simulator be trusted",
-        responses=problems(401, 403, 404, 422, 503)
+        responses=problems(401, 403, 404, 422, 429, 503)
         | answers(TrustAnswer, "The ranking of policies in sim and in real."),
     )
     def read_trust(name: str, query: Annotated[TrustFilter, Query()], holder: KeyHolder = reader) -> Any:

@@ -66,7 +66,8 @@ class Lanes:
         self._running[project_id] -= 1
         if not self._running[project_id]:
             del self._running[project_id]
-        for entry in list(self._queue):
+        # Those of other projects first: whoever asks often does not always come first.
+        for entry in sorted(self._queue, key=lambda entry: entry[0] == project_id):
             waiter, turn = entry
             if self._has_room(waiter):
                 self._queue.remove(entry)

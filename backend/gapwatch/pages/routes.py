@@ -9,10 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 
 from gapwatch.access.roles import Role
 from gapwatch.access.sealing import Sealer
+from gapwatch.doors.costly_reads import CostlyReads
 from gapwatch.pages.alert import AlertHandlers
 from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
@@ -20,6 +22,7 @@ from gapwatch.pages.deployments.deployment import DeploymentHandlers
 from gapwatch.pages.episode import EpisodeHandlers
 from gapwatch.pages.episodes import EpisodesHandlers, Export
 from gapwatch.pages.fleet import FleetHandlers
+from gapwatch.pages.forms import Form
 from gapwatch.pages.incident import IncidentHandlers
 from gapwatch.pages.live_updates import show_live
 from gapwatch.pages.people.account import (
@@ -30,7 +33,7 @@ from gapwatch.pages.people.account import (
 from gapwatch.pages.people.address_confirmation import AddressConfirmationHandlers
 from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
-from gapwatch.pages.people.sign_in_gate import SignInGate
+from gapwatch.pages.people.sign_in_gate import IsCostly, SignInGate
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.calendars import change_calendar, show_calendars
 from gapwatch.pages.settings.channels import ChannelHandlers
@@ -58,6 +61,20 @@ class PageRoute:
     path: str
     who: Who
     handler: Callable[..., Any]
+    # Whether a request is one of those that compute for long.
+    is_costly: IsCostly | None = None
+
+
+def always(request: Request, form: Form) -> bool:
+    return True
+
+
+def is_report(request: Request, form: Form) -> bool:
+    return request.query_params.get("format") == "report"
+
+
+def is_preview(request: Request, form: Form) -> bool:
+    return form.one("act") == "preview"
 
 
 class PageRoutes:
@@ -69,10 +86,11 @@ class PageRoutes:
         *,
         nudge: Callable[[str], None],
         sealer: Sealer,
+        costly: CostlyReads,
         export: Export,
     ) -> None:
         self._pages = pages
-        self._gate = SignInGate(database, pages, settings)
+        self._gate = SignInGate(database, pages, settings, costly)
         sign_in = SignInHandlers(self._gate)
         joining = OnboardingHandlers(self._gate, sign_in, settings.server_secret())
         confirming = AddressConfirmationHandlers(self._gate, settings.server_secret())
@@ -103,9 +121,9 @@ class PageRoutes:
             PageRoute("POST", "/projects", "person", make_project),
             PageRoute("GET", "/live", "viewer", show_live),
             PageRoute("GET", "/", "viewer", fleet.show),
-            PageRoute("GET", "/compare", "viewer", show_compare),
-            PageRoute("GET", "/compare/simulators", "viewer", show_trust),
-            PageRoute("GET", "/deployments/{slug:path}", "viewer", deployment.show),
+            PageRoute("GET", "/compare", "viewer", show_compare, always),
+            PageRoute("GET", "/compare/simulators", "viewer", show_trust, always),
+            PageRoute("GET", "/deployments/{slug:path}", "viewer", deployment.show, is_report),
             PageRoute("POST", "/deployments/{slug:path}", "engineer", deployment.record),
             PageRoute("GET", "/episodes", "viewer", episodes.show),
             PageRoute("POST", "/episodes", "engineer", episodes.label),
@@ -118,7 +136,7 @@ class PageRoutes:
             PageRoute("POST", "/incidents/{incident_id}", "engineer", incident.act),
             PageRoute("GET", "/settings", "viewer", show_settings),
             PageRoute("GET", "/settings/rules", "viewer", show_rules),
-            PageRoute("POST", "/settings/rules", "engineer", change_rules),
+            PageRoute("POST", "/settings/rules", "engineer", change_rules, is_preview),
             PageRoute("GET", "/settings/silences", "viewer", show_silences),
             PageRoute("POST", "/settings/silences", "engineer", add_silence),
             PageRoute("POST", "/settings/silences/end", "engineer", end_silence),
@@ -151,5 +169,5 @@ class PageRoutes:
         if way.who == "anybody":
             endpoint = self._gate.for_anybody(way.handler)
         else:
-            endpoint = self._gate.for_role(None if way.who == "person" else way.who, way.handler)
+            endpoint = self._gate.for_role(None if way.who == "person" else way.who, way.handler, way.is_costly)
         return Route(way.path, endpoint, methods=[way.method])

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from gapwatch.access.roles import Role, allows
 from gapwatch.access.tokens import hash_token, new_token
+from gapwatch.doors.costly_reads import CostlyReads
 from gapwatch.errors import Forbidden, NotFound, NotSignedIn
 from gapwatch.pages.forms import Form, read_form
 from gapwatch.pages.frame import Frame, View, Visit
@@ -31,19 +32,21 @@ SESSION_LASTS_S = 90 * 86400
 
 Handler = Callable[[Visit], View | Response]
 OpenHandler = Callable[[Request, Form], Response]
+IsCostly = Callable[[Request, Form], bool]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class SignInGate:
-    def __init__(self, database: Database, pages: Pages, settings: Settings) -> None:
+    def __init__(self, database: Database, pages: Pages, settings: Settings, costly: CostlyReads) -> None:
         self.database = database
+        self._costly = costly
         self.pages = pages
         self._public_origin = _origin(settings.public_url)
         self._secure = settings.public_url.startswith("https://")
         # The __Host- prefix needs HTTPS; on plain HTTP a browser would drop such a cookie.
         self._cookie = "__Host-gapwatch" if self._secure else "gapwatch"
 
-    def for_role(self, needed: Role | None, handler: Handler) -> Endpoint:
+    def for_role(self, needed: Role | None, handler: Handler, is_costly: IsCostly | None = None) -> Endpoint:
         """An endpoint for members with at least this role; None: whoever is signed in, in a project or not."""
 
         async def endpoint(request: Request) -> Response:
@@ -51,6 +54,10 @@ class SignInGate:
                 # Before anything is read of what a stranger sends.
                 await run_in_threadpool(self._refuse_stranger, request)
             form = await self._form(request)
+            if is_costly is not None and self._costly.has_side and is_costly(request, form):
+                project_id = await run_in_threadpool(self._project_of, request, form)
+                if project_id is not None:
+                    return await self._costly.aside(request, project_id)
             return await run_in_threadpool(self._enter, request, form, needed, handler)
 
         return endpoint
@@ -108,6 +115,15 @@ class SignInGate:
         if not same or site not in {"same-origin", "none"}:
             raise Forbidden("This form was sent from another site.")
 
+    def _project_of(self, request: Request, form: Form) -> int | None:
+        """Whose lane a request takes; None if it will be turned away anyhow."""
+        with self.database.transaction() as transaction:
+            session = self.session(transaction, request)
+        _, memberships = session or (None, [])
+        wanted = _wanted_project(request, form)
+        found = (place.project_id for place in memberships if place.slug == wanted or not wanted)
+        return next(found, None)
+
     def _refuse_stranger(self, request: Request) -> None:
         with self.database.transaction() as transaction:
             if self.session(transaction, request) is None:
@@ -122,8 +138,7 @@ class SignInGate:
             person, memberships = session
             if is_change and not secrets.compare_digest(person.csrf_token.encode(), form.one("csrf").encode()):
                 raise Forbidden("The form is out of date; load the page again.")
-            # A form says in itself which project it was shown for, whatever other tabs show by now.
-            wanted = form.one("project") if is_change else request.query_params.get("project")
+            wanted = _wanted_project(request, form)
             project = next(
                 (membership for membership in memberships if membership.slug == wanted or not wanted), None
             )
@@ -166,6 +181,11 @@ class SignInGate:
             figures=reply.figures,
             about=reply.about,
         )
+
+
+def _wanted_project(request: Request, form: Form) -> str | None:
+    """A form says in itself which project it was shown for, whatever other tabs show by now."""
+    return request.query_params.get("project") if request.method in SAFE_METHODS else form.one("project")
 
 
 def _to_sign_in(request: Request) -> Response:

@@ -232,7 +232,7 @@ class Acceptor:
     def _unknown_names(
         self, episodes: list[NewEpisode]
     ) -> tuple[dict[Entry | DeploymentKey, BudgetKey], dict[Entry | DeploymentKey, list[EpisodeReferences]]]:
-        """Names that this process does not know, each with the budget it would be taken from; and who refers to it."""
+        """Names that this process does not know, each with the budget it is taken from and who refers to it."""
         unknown: dict[Entry | DeploymentKey, BudgetKey] = {}
         contexts_of: dict[Entry | DeploymentKey, list[EpisodeReferences]] = {}
         for context, key_id in {episode.context: episode.key_id for episode in episodes}.items():
