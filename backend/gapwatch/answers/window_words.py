@@ -53,13 +53,19 @@ def began(present: StoredPresent | None, version: str, now: datetime) -> Began:
     """The windows of one deployment."""
     if present is None or present.since is None:
         return NOTHING_KNOWN
-    version_since = present.facts.version_since or present.since
+    version_since = _day(present.facts.version_since or present.since)
+    is_whole_version = present.why in ("release", "start") and not present.is_cut
     return Began(
-        present.since,
+        version_since if is_whole_version else present.since,
         _regime_words(present, version, now),
         version_since,
         f"release {version} since {day_words(version_since, now)}",
     )
+
+
+def _day(at: datetime) -> datetime:
+    """A version has no episode before its first: from the start of that day on, all is counted already."""
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _regime_words(present: StoredPresent, version: str, now: datetime) -> str:

@@ -20,7 +20,6 @@ from gapwatch.filters import Name, StatisticsFilter
 from gapwatch.pages.compared_subject import ComparedSubject
 from gapwatch.pages.figures.sides import height, sides_figure
 from gapwatch.pages.filtering import (
-    TIMES,
     Applied,
     WindowPicker,
     applied,
@@ -88,9 +87,7 @@ def show_compare(visit: Visit) -> View:
         deployments=fleet.deployment_slugs(visit.transaction, visit.project_id),
         policies=sorted(f"{name}@{version}" for name, version in versions.values()),
         given=asked.given,
-        applied=applied(
-            links, ("compare",), {name: values for name, values in asked.given.items() if name not in TIMES}
-        ),
+        applied=applied(links, ("compare",), asked.given),
         window=window_picker(links, ("compare",), asked.given, _window_words(question, compared)),
         problems=problems,
         most=MOST_SUBJECTS,

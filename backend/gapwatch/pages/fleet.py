@@ -204,9 +204,7 @@ class FleetHandlers:
             robots=_all(names, "robots"),
             policies=_all(names, "policies"),
             given=asked.given,
-            applied=applied(
-                links, (), {name: values for name, values in asked.given.items() if name not in ("sort", *TIMES)}
-            ),
+            applied=applied(links, (), {name: values for name, values in asked.given.items() if name != "sort"}),
             window=window_picker(links, (), asked.given, fleet_window_words(question)),
             problems=asked.problems,
             sort=sort,

@@ -108,10 +108,14 @@ def test_figures_of_a_report_offer_nothing_to_click(engineer):
 
 
 def test_the_twin_is_what_the_api_answers(engineer, project):
-    twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    twin = engineer.get("/deployments/berlin-line-3?format=json&window=all").json()["page"]
+    by_default = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
     with project.client("read") as client:
         for name in ("drop", "ledger", "slices", "signals", "failures", "robots", "trend", "contract", "onset"):
-            assert twin[name] == client.get(f"/deployments/berlin-line-3/{name}").json(), name
+            assert twin[name] == client.get(f"/deployments/berlin-line-3/{name}?window=all").json(), name
+        now = client.get("/deployments/berlin-line-3/drop?window=now").json()
+        assert by_default["drop"]["real"] == now["real"]
+        assert by_default["drop"]["window"] == now["window"]
 
 
 def test_filters_act_on_everything_and_can_be_taken_off(engineer):

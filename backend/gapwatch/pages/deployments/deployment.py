@@ -32,7 +32,7 @@ from gapwatch.pages.deployments.figures import draw
 from gapwatch.pages.deployments.report import Report, report_headers
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.deployments.view import Choices, DeploymentPage
-from gapwatch.pages.filtering import TIMES, applied, read_filter, window_or_now, window_picker
+from gapwatch.pages.filtering import applied, read_filter, window_or_now, window_picker
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, delete_event, record_event
@@ -152,11 +152,7 @@ class DeploymentHandlers:
             labelling=_labelling(sides, described.slug),
             choices=_choices(sides, slices, asked.given),
             given=asked.given,
-            applied=applied(
-                visit.frame.links,
-                ("deployments", described.slug),
-                {name: values for name, values in asked.given.items() if name not in TIMES},
-            ),
+            applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             now=now_of(sides),
             window=window_picker(
                 visit.frame.links, ("deployments", described.slug), asked.given, sides.question.window_words
