@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from gapwatch.rollup.verify import verify_project
 from gapwatch.store.fold import presents
-from gapwatch.tally.presents import ATTEMPTS, Attempt, PresentFacts, make_present
+from gapwatch.tally.presents import ATTEMPTS, PresentFacts, RecentAttempt, make_present
 from parts import episode, wait_until
 
 START = datetime(2026, 10, 1, tzinfo=UTC)
@@ -125,10 +125,10 @@ def test_a_change_that_the_watch_established_starts_a_regime(project):
 FACTS = PresentFacts(1, 1, START, True, None, None, 1.0)
 
 
-def attempts(outcomes, **fields) -> list[Attempt]:
+def attempts(outcomes, **fields) -> list[RecentAttempt]:
     """Oldest first in, newest first out."""
     made = [
-        Attempt(START + timedelta(minutes=n), outcome, fields.get("policy", 1), 1, f"r{n % 4}", None)
+        RecentAttempt(START + timedelta(minutes=n), outcome, fields.get("policy", 1), 1, f"r{n % 4}", None)
         for n, outcome in enumerate(outcomes)
     ]
     return made[::-1]

@@ -19,7 +19,7 @@ ATTEMPTS = 1200
 MOST_ROBOTS = 100
 
 
-class Attempt(NamedTuple):
+class RecentAttempt(NamedTuple):
     started_at: datetime
     outcome: str
     policy_id: int
@@ -102,7 +102,7 @@ class StoredPresent:
     design_effect: float
 
 
-def make_present(attempts: Sequence[Attempt], facts: PresentFacts) -> StoredPresent:
+def make_present(attempts: Sequence[RecentAttempt], facts: PresentFacts) -> StoredPresent:
     """`attempts` newest first, at most `ATTEMPTS` of them, of every version."""
     decided = [one for one in attempts if one.outcome in ("success", "failure")][:REACH][::-1]
     own = [one for one in decided if _is_own(one, facts)]
@@ -137,11 +137,11 @@ def make_present(attempts: Sequence[Attempt], facts: PresentFacts) -> StoredPres
     )
 
 
-def _is_own(attempt: Attempt, facts: PresentFacts) -> bool:
+def _is_own(attempt: RecentAttempt, facts: PresentFacts) -> bool:
     return (attempt.policy_id, attempt.task_id) == (facts.policy_id, facts.task_id)
 
 
-def _outcomes(attempts: Sequence[Attempt]) -> list[bool]:
+def _outcomes(attempts: Sequence[RecentAttempt]) -> list[bool]:
     return [one.outcome == "success" for one in attempts]
 
 
@@ -157,11 +157,11 @@ def _why(start: RegimeStart, facts: PresentFacts, known_at: datetime | None) -> 
     return "change" if start == "found" else "drifting"
 
 
-def _until(own: Sequence[Attempt], present: Present) -> datetime | None:
+def _until(own: Sequence[RecentAttempt], present: Present) -> datetime | None:
     return own[present.before_until].started_at if own and present.before is not None else None
 
 
-def _design_effect(own: Sequence[Attempt]) -> float:
+def _design_effect(own: Sequence[RecentAttempt]) -> float:
     """How many episodes are worth one because those of a session are alike; 1 where few sessions are named."""
     totals: dict[str, list[int]] = {}
     alone: list[int] = []
@@ -183,7 +183,7 @@ def _design_effect(own: Sequence[Attempt]) -> float:
     return max(1.0, sums.likeness().design_effect)
 
 
-def _robots(regime: Sequence[Attempt], design_effect: float) -> tuple[StoredRobot, ...]:
+def _robots(regime: Sequence[RecentAttempt], design_effect: float) -> tuple[StoredRobot, ...]:
     """Each robot's newest episodes of the regime, and which of them stand out."""
     counts: dict[str, list[int]] = {}
     for one in reversed(regime):

@@ -13,7 +13,7 @@ from gapwatch.statistics.estimates.rates import wilson
 Interval = tuple[float, float]
 
 FEWEST = 20
-# Of the whole fleet. The score of counts near 100 % exceeds its quantile somewhat too often: less than 5 % is asked.
+# Of the whole fleet, for 5 %: the score of counts near 100 % exceeds its quantile somewhat too often.
 LEVEL = 0.035
 PAIR = 2
 
@@ -49,7 +49,7 @@ def odd_ones(members: Sequence[Member], design_effect: float = 1.0) -> tuple[Jud
     does or two remain. Intervals are Wilson's.
     Assumes episodes independent up to the design effect, and members that met like conditions. Source: stepwise
     rejection by the maximum, Holm 1979; one robot 25 points below four others is found with 100 episodes each in
-    96 %, and none in 95 % of equal fleets (bench/now). Smallest n: 20 episodes each; members with fewer are
+    97 %, and none in 96 % of equal fleets (bench/now). Smallest n: 20 episodes each; members with fewer are
     not counted with the others.
     """
     left = {one.name: one for one in members if one.n >= FEWEST}

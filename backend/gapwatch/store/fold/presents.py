@@ -14,7 +14,7 @@ from operator import attrgetter
 import msgspec
 from sqlalchemy import Connection, text
 
-from gapwatch.tally.presents import ATTEMPTS, Attempt, PresentFacts, StoredPresent, make_present
+from gapwatch.tally.presents import ATTEMPTS, PresentFacts, RecentAttempt, StoredPresent, make_present
 
 # The first of the two numbers of an advisory lock.
 PRESENT_LOCK = 4712
@@ -105,7 +105,7 @@ def _from_facts(
 ) -> Iterator[tuple[int, StoredPresent]]:
     rows = connection.execute(_ATTEMPTS, {"p": project_id, "ids": list(facts), "most": ATTEMPTS}).all()
     attempts = {
-        deployment_id: [Attempt(*row[1:]) for row in of_one]
+        deployment_id: [RecentAttempt(*row[1:]) for row in of_one]
         for deployment_id, of_one in groupby(rows, attrgetter("deployment_id"))
     }
     for deployment_id, known in facts.items():
