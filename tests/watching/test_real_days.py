@@ -43,12 +43,13 @@ def test_a_fall_of_20_points_and_one_robot_are_found_in_time():
         for name in ("step −20", "one robot of five −25")
     )
 
-    def delays(fault):
-        months = [oncall.faulty_month(WORLDS["independent"], fault, WORKING_WEEK, (2, i)) for i in range(11)]
+    def delays(fault, clock):
+        months = [oncall.faulty_month(WORLDS["independent"], fault, clock, (2, i)) for i in range(11)]
         return [np.inf if one.delay is None else one.delay for one in months if not one.paged_before]
 
-    assert np.median(delays(twenty)) <= 110
-    found = delays(robot)
+    # Ten days are known by then, and only seven in the working week, whose days are longer.
+    assert np.median(delays(twenty, ROUND_THE_CLOCK)) <= 110
+    found = delays(robot, WORKING_WEEK)
     assert np.median(found) <= 450
     assert np.mean(np.isfinite(found)) >= 0.9
 
@@ -96,6 +97,46 @@ def test_sim_is_compared_in_the_mix_of_reality():
     assert mix.conditions[0] == "case"
     assert mix.shift({"case": "hard"}) == pytest.approx(0.75 - 0.91)
     assert mix.shift({"case": "easy", "site": "b"}) == pytest.approx(0.95 - 0.91)
-    # A level that sim never had is compared with all of sim.
+    # A level that sim never had is compared with all of sim, and told.
     assert mix.shift({"case": "unheard of"}) == 0
+    assert mix.missing({"case": "unheard of"}) == "case=unheard of"
+    assert mix.missing({"case": "hard", "wind": "strong"}) is None
     assert sim_mix([]).shift({"case": "hard"}) == 0
+
+
+def _watched(given, size, sim, cells=None):
+    stored, found = {}, []
+    for at in range(0, len(given), size):
+        fresh, states = watch_episodes(
+            oncall.PAGING, stored, given[at : at + size], count=at, sim_counts=lambda _: sim, sim_cells=cells
+        )
+        stored |= {key: StoredDetector(s.params, json.loads(json.dumps(s.state))) for key, s in states.items()}
+        found += [(one.rule.name, one.series, one.input, at + one.index, one.evidence) for one in fresh]
+    return found, stored
+
+
+def test_one_level_of_a_condition_is_named_however_episodes_are_batched():
+    rng = np.random.default_rng(5)
+    fault = next(fault for fault in FAULTS if fault.name == "one condition level −25")
+    given = episodes_of(with_fault(fault, WORLDS["independent"].make, rng, ROUND_THE_CLOCK), rng, 2500)
+    found, states = _watched(given, len(given), (1740, 2000))
+    rule, series, _, at, evidence = next(one for one in found if "@level:" in one[1])
+    assert (series, evidence["level"]) == ("success@level:case=hard", "case=hard")
+    assert at >= 1000
+    reason = AlertReason(rule, "drift", "warning", series, evidence, given[at].started_at)
+    assert series_phrase(reason).startswith("case=hard: success ")
+    assert _watched(given, 170, (1740, 2000)) == (found, states)
+
+
+def test_a_level_that_sim_has_not_is_told_with_the_drop():
+    rng = np.random.default_rng(6)
+    stream = WORLDS["sim 20 % hard, real 45 %"].make(rng, ROUND_THE_CLOCK)
+    stream.rate = np.where(stream.hard, 0.3, stream.rate)
+    given = episodes_of(stream, rng, 400)
+    cells = [SimCell({"case": "easy"}, 1900, 2000)]
+    found, _ = _watched(given, len(given), (1900, 2000), lambda _: cells)
+    rule, series, _, at, evidence = next(one for one in found if one[0] == "success-below-sim")
+    assert evidence["mix"]["share"] == pytest.approx(0.45, abs=0.2)
+    reason = AlertReason(rule, "drop", "warning", series, evidence, given[at].started_at)
+    assert "; the mix changed: case=hard, which sim has not, among " in series_phrase(reason)
+    assert _watched(given, 33, (1900, 2000), lambda _: cells)[0] == found

@@ -14,6 +14,9 @@ from gapwatch.watching.rules import Rule
 from gapwatch.watching.series import RATE_SERIES, SeenEpisode, time_words
 from gapwatch.watching.sessions import Sessions
 
+# Over about so many episodes the share of missing levels is taken, and below this it is not told.
+MISSING_OVER, LEAST_MISSING = 50, 0.1
+
 
 @dataclass
 class StoredDetector:
@@ -36,6 +39,23 @@ class Finding:
 
 
 @dataclass
+class MissingLevels:
+    """The share of the newest episodes that have a level which sim has not, and the last such level."""
+
+    share: float = 0.0
+    level: str | None = None
+    n: int = 0
+
+    def add(self, level: str | None) -> None:
+        self.n = min(MISSING_OVER, self.n + 1)
+        self.share += ((level is not None) - self.share) / self.n
+        self.level = level or self.level
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.share < LEAST_MISSING else {"mix": {"share": self.share, "level": self.level}}
+
+
+@dataclass
 class DetectorRun:
     """A detector at work, with the times of the episodes it may still have to name."""
 
@@ -52,6 +72,7 @@ class DetectorRun:
     sessions: Sessions = field(default_factory=Sessions)
     # By what each episode of the batch is judged as one of its robot.
     limits: list[RobotLimit] = field(default_factory=list)
+    mix: MissingLevels = field(default_factory=MissingLevels)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -86,6 +107,8 @@ def evidence_of(
     if change is not None and crossing.kind == "breach":
         evidence["change_point"] = {"at": change[0], "first_episode": change[1]}
     reference = evidence.get("reference")
+    if run.series.level is not None:
+        evidence["level"] = run.series.level
     if run.series.robot is not None and reference is not None:
         evidence["robot"] = run.series.robot
         evidence["reference"] = {"n": reference["n"], "value": reference["value"], "limit": reference["limit"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any, cast
@@ -18,6 +19,7 @@ from gapwatch.statistics.change.strata import Circumstance
 from gapwatch.watching.detector_run import (
     DetectorRun,
     Finding,
+    MissingLevels,
     StoredDetector,
     evidence_of,
     keep_marks,
@@ -27,7 +29,7 @@ from gapwatch.watching.joint_signals import feed_together
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.rule_kind import EpisodeWatch, RuleSeries
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import SeenEpisode, time_words
+from gapwatch.watching.series import SeenEpisode, level_name, time_words
 from gapwatch.watching.sessions import DetectorInput, Sessions
 from gapwatch.watching.sim_mix import SimCells, SimMix, sim_mix
 
@@ -106,6 +108,7 @@ def _open(
         state.get("policy_id"),
         list(state.get("waiting", [])),
         Sessions(state.get("sessions", ())),
+        mix=MissingLevels(**state.get("mix", {})),
     )
 
 
@@ -121,8 +124,12 @@ def _close(run: DetectorRun) -> StoredDetector:
         "sessions": run.sessions.dump(),
         "alarmed": run.detector.is_alarmed,
     }
+    if run.mix.level is not None:
+        state["mix"] = asdict(run.mix)
     if run.series.robots:
         state["robots"] = list(run.series.robots)
+    if run.series.levels:
+        state["levels"] = list(run.series.levels)
     clusters = run.detector.unnamed_clusters() if isinstance(run.detector, LevelDetector) else None
     if clusters is not None and run.series.name == "success":
         state["clusters"] = list(clusters)
@@ -158,10 +165,29 @@ class _Batch:
                 indices.setdefault(episode.robot, []).append(index)
         return indices
 
+    @cached_property
+    def indices_by_level(self) -> dict[str, list[int]]:
+        indices: dict[str, list[int]] = {}
+        for index, episode in enumerate(self.episodes):
+            for condition, level in episode.levels.items():
+                indices.setdefault(level_name(condition, level), []).append(index)
+        return indices
+
+    def indices_of(self, series: RuleSeries) -> Sequence[int]:
+        """Those of the episodes that a series may have a value of."""
+        if series.robot is not None:
+            return self.indices_by_robot[series.robot]
+        return range(len(self.episodes)) if series.level is None else self.indices_by_level[series.level]
+
     def shift_in_sim(self, index: int) -> float:
         """By how much sim lies above its mean under the conditions of an episode."""
         episode = self.episodes[index]
         return self._mix(episode.policy_id).shift(episode.levels) if episode.levels else 0.0
+
+    def missing_in_sim(self, index: int) -> str | None:
+        """A level of an episode that sim has not."""
+        episode = self.episodes[index]
+        return self._mix(episode.policy_id).missing(episode.levels) if episode.levels else None
 
     def _cell(self, episode: SeenEpisode) -> str | None:
         """The levels of the conditions that matter in sim; of all conditions where sim does not tell."""
@@ -177,12 +203,12 @@ class _Batch:
 
 
 def _feed(run: DetectorRun, batch: _Batch, whole: DetectorRun | None) -> None:
-    """Feed a detector. `whole` is the run of all robots, where this one is of one robot."""
+    """Feed a detector. `whole` is the run of all episodes, where this one is of one robot or level."""
     block, sim_counts = batch.episodes, batch.sim_counts
     queue = _Queue(run, batch, whole)
     if isinstance(run.detector, SimDetector) and run.policy_id is not None:
         run.detector.sim = sim_counts(run.policy_id)
-    for index in range(len(block)) if run.series.robot is None else batch.indices_by_robot[run.series.robot]:
+    for index in batch.indices_of(run.series):
         episode = block[index]
         if index < run.series.since:
             continue
@@ -201,6 +227,8 @@ def _feed(run: DetectorRun, batch: _Batch, whole: DetectorRun | None) -> None:
             if run.policy_id is not None:
                 run.detector.forget_processes()
             run.policy_id, run.detector.sim = episode.policy_id, sim_counts(episode.policy_id)
+        if isinstance(run.detector, SimDetector):
+            queue.note_mix(index)
         if episode.session is not None or not run.sessions.is_empty:
             queue.add_in_session(index, episode, value)
         else:
@@ -218,7 +246,8 @@ class _Queue:
         self._inputs: list[float | DetectorInput] = []
         self._indices: list[int] = []
         self._limit_at: dict[int, RobotLimit] | None = None
-        if run.series.robots and isinstance(run.detector, LevelDetector):
+        self._mix_at: dict[int, dict[str, Any]] = {}
+        if (run.series.robots or run.series.levels) and isinstance(run.detector, LevelDetector):
             self._limit_at = {}
 
     def add(self, index: int, inputs: Sequence[float | DetectorInput]) -> None:
@@ -237,6 +266,10 @@ class _Queue:
             size = detector.part_size()
         shift = self._batch.shift_in_sim(index) if isinstance(detector, SimDetector) else 0.0
         self.add(index, run.sessions.take(episode, value, size, shift))
+
+    def note_mix(self, index: int) -> None:
+        self._detector_run.mix.add(self._batch.missing_in_sim(index))
+        self._mix_at[index] = self._detector_run.mix.facts()
 
     def end_sessions(self, index: int) -> None:
         if not self._detector_run.sessions.is_empty:
@@ -279,7 +312,7 @@ class _Queue:
             crossings = [(crossing.index, crossing) for crossing in self._update_values(values, indices)]
         for at, crossing in crossings:
             index = indices[at]
-            evidence = evidence_of(run, crossing, block[index], mark_of)
+            evidence = evidence_of(run, crossing, block[index], mark_of) | self._mix_at.get(index, {})
             run.findings.append(Finding(run.rule, run.series.name, crossing.kind, index, evidence))
         keep_marks(run, mark_of)
 

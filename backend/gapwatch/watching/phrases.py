@@ -9,7 +9,7 @@ from typing import Any
 
 from gapwatch.notation import utc_words
 from gapwatch.taxonomy import BY_ID
-from gapwatch.watching.series import OF_ROBOT, RATE_SERIES
+from gapwatch.watching.series import OF_LEVEL, OF_ROBOT, RATE_SERIES
 
 MOVED = {"higher": "rose", "lower": "fell"}
 
@@ -36,7 +36,8 @@ class AlertReason:
 def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
     """`success 91 % → 48 % (n 52), since …` for a rate, `reward fell, since …` for anything else.
 
-    Of one robot: `osaka-3: success 62 % (n 45), others 93 %, since …`.
+    Of one robot: `osaka-3: success 62 % (n 45), others 93 %, since …`; of one level of a condition: `light=dim:
+    success 75 % → 50 % (n 45), since …`.
     `reference_word` says what a rate is compared with where that is neither its past nor sim.
     """
     since = reason.evidence.get("since") or {}
@@ -54,7 +55,17 @@ def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
         side = " in sim" if reference.get("side") == "sim" and not reference_word else ""
         before = f"{reference_word}{100 * reference['value']:.0f} %{side} → "
     now = f"{100 * since['value']:.0f} % (n {since.get('n')})"
-    return f"{reason.series_name} {before}{now}{since_words(reason)}"
+    level = reason.series.partition(OF_LEVEL)[2]
+    what = f"{level}: {reason.series_name}" if level else reason.series_name
+    return f"{what} {before}{now}{since_words(reason)}{mix_words(reason)}"
+
+
+def mix_words(reason: AlertReason) -> str:
+    """That real has conditions which sim has not, so that they are compared with all of sim; else nothing."""
+    mix = reason.evidence.get("mix")
+    if not mix:
+        return ""
+    return f"; the mix changed: {mix['level']}, which sim has not, among {100 * mix['share']:.0f} % of episodes"
 
 
 def since_words(reason: AlertReason) -> str:

@@ -18,7 +18,8 @@ class RuleSeries:
     """One series under one rule. `left` says of an episode that what is judged is over with it.
 
     `robot`: the series is that of one robot, judged against all of them, whose series is `whole`, from the batch's
-    episode `since` on. `robots`, of the whole: those that have been seen.
+    episode `since` on. `level`: it is that of one level of a condition, as `light=dim`, and is judged while the
+    whole is calm. `robots` and `levels`, of the whole: those that have been seen.
     """
 
     name: str
@@ -29,6 +30,8 @@ class RuleSeries:
     whole: str | None = None
     since: int = 0
     robots: tuple[str, ...] = ()
+    level: str | None = None
+    levels: tuple[str, ...] = ()
 
 
 def rule_series(series: str) -> RuleSeries:

@@ -10,6 +10,8 @@ OUTCOME_VALUES = {"success": 1.0, "failure": 0.0}
 COUNTS = ("violations", "interventions", "overrides")
 # Stands between a series and the robot that it is of: `success@robot:osaka-3`.
 OF_ROBOT = "@robot:"
+# And the level of a condition: `success@level:light=dim`.
+OF_LEVEL = "@level:"
 # Numbers from 0 to 1 by nature.
 RATE_SERIES = ("success", *COUNTS)
 
@@ -63,3 +65,8 @@ def names_in(kind: str, episodes: Iterable[SeenEpisode]) -> list[str]:
     for episode in episodes:
         names.update(episode.signals if kind == "signals" else episode.metrics)
     return sorted(f"{kind[:-1]}:{name}" for name in names)
+
+
+def level_name(condition: str, level: str) -> str:
+    """As `light=dim`. The condition ends at the first `=`, so one in its name is written otherwise."""
+    return f"{condition.replace('=', '≈')}={level}"

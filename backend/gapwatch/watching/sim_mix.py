@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gapwatch.watching.series import level_name
+
 MOST_CELLS = 32
 # A cell with fewer sim episodes says nothing.
 FEWEST = 30
@@ -27,10 +29,22 @@ SimCells = Callable[[int], Sequence[SimCell]]
 
 @dataclass(frozen=True)
 class SimMix:
-    """`shifts`: by how much sim lies above its mean, under the levels of the first one, two … conditions."""
+    """`shifts`: by how much sim lies above its mean, under the levels of the first one, two … conditions.
+
+    `levels`: those that sim has, of every condition that it names.
+    """
 
     conditions: tuple[str, ...] = ()
     shifts: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+    levels: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def missing(self, levels: Mapping[str, str]) -> str | None:
+        """The first of these levels that sim has hardly any episode of, as `light=dim`: nothing stands for it."""
+        for condition in sorted(levels):
+            known = self.levels.get(condition)
+            if known is not None and levels[condition] not in known:
+                return level_name(condition, levels[condition])
+        return None
 
     def shift(self, levels: Mapping[str, str]) -> float:
         """By how much sim lies above its mean in the narrowest cell of these levels that it knows; 0 in none."""
@@ -50,8 +64,10 @@ def sim_mix(cells: Sequence[SimCell]) -> SimMix:
     mix, as far as sim knows what the conditions do. Source: Fleiss, Levin & Paik 2003, chapter 19.
     """
     n, successes = sum(cell.n for cell in cells), sum(cell.successes for cell in cells)
+    levels = {name: _levels(name, cells) for name in {x for cell in cells for x in cell.levels}}
+    levels = {name: known for name, known in levels.items() if 0 < len(known) <= MOST_CELLS}
     if not n or not 0 < successes < n:
-        return SimMix()
+        return SimMix(levels=levels)
     strength = {name: _strength(name, cells, successes / n) for name in {x for cell in cells for x in cell.levels}}
     ranked = sorted((name for name, value in strength.items() if value > 0), key=lambda x: (-strength[x], x))
     chosen: tuple[str, ...] = ()
@@ -63,7 +79,11 @@ def sim_mix(cells: Sequence[SimCell]) -> SimMix:
             break
         chosen = (*chosen, name)
         shifts |= known
-    return SimMix(chosen, shifts)
+    return SimMix(chosen, shifts, levels)
+
+
+def _levels(condition: str, cells: Sequence[SimCell]) -> frozenset[str]:
+    return frozenset(level for (level,), (_, n) in _counts((condition,), cells).items() if level and n >= FEWEST)
 
 
 def _counts(conditions: tuple[str, ...], cells: Sequence[SimCell]) -> dict[tuple[str, ...], tuple[int, int]]:

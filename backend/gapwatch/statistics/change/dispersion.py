@@ -15,9 +15,9 @@ from gapwatch.statistics.estimates.rates import SessionSums
 # Runs of so many episodes in a row, whatever day they are of.
 RUNS = (10, 30)
 # They wait to be learned from, as days do, until something that began in them would be suspected.
-WAITING_EPISODES, WAITING_RUNS = 300, (10, 4)
+WAITING_EPISODES, WAITING_RUNS = 100, (10, 4)
 # The first days are learned from at once: until days are known nothing is as urgent.
-EARLY_DAYS = 8
+EARLY_DAYS = 5
 # An alarm that is over after so many days was a matter of days.
 MOST_BAD_DAYS = 3
 # A day with fewer episodes says nothing of how days differ.
@@ -25,15 +25,15 @@ FEWEST_OF_DAY = 5
 # So many runs or days are remembered; then the older half counts half.
 MOST_CLUSTERS = 200
 MOST_EFFECT = 25.0
-LEAST_VARIANCE = 1e-9
+LEAST_VARIANCE, LEAST_STEP = 1e-9, 1e-3
 # What is assumed of runs before any is known, as so many more of them: (how many, design effect).
 PRIOR_RUNS = (10.0, 1.0)
 # How alike episodes of one day may be (ICC), and how likely that is before two days are known.
 DAY_PRIOR = ((0.0, 0.5), (0.006, 0.15), (0.02, 0.15), (0.05, 0.15), (0.1, 0.05))
-# The evidence, in nats, that days may not imitate: before any two are known, less for each known one, and at least.
+# The evidence, in nats, that days may not imitate: at first, less for each day that is known, and at least.
 CAUTION, LESS_CAUTION, LEAST_CAUTION = 7.0, 0.8, 2.0
 # Bad days lie further out than the normal approximation has them; a little is taken for chance.
-DAY_TAIL, DAY_CHANCE = 1.4, 0.55
+DAY_TAIL, DAY_CHANCE = 1.5, 0.65
 # On the first day there is nothing to compare it with. It is taken for one of so many episodes.
 FIRST_DAY_N, MOST_PRIOR_EFFECT = 100.0, 2.5
 # Days differ by at most so many times what one differs from the next: a level that once changed is no unrest.
@@ -266,7 +266,7 @@ def day_effect(usual_n: float, freedom: int, chi2: float) -> float:
     caution = max(LEAST_CAUTION, CAUTION - LESS_CAUTION * freedom)
     rare = exp(-caution) * sum(weights)
     low, high = 1.0, effects[-1]
-    while high - low > 1e-3:
+    while high - low > LEAST_STEP:
         middle = (low + high) / 2
         imitated = sum(w * exp(-middle * caution / d) for w, d in zip(weights, effects, strict=True))
         low, high = (middle, high) if imitated > rare else (low, middle)

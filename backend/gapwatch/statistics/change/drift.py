@@ -109,9 +109,10 @@ class LevelState:
 
 
 class RobotLimit(NamedTuple):
-    """What an episode of one robot is judged by: a limit, None where it is not, and what is known of runs and days.
+    """What an episode of one robot is judged by: a limit, None where it is not, and what runs and days do.
 
-    The reference is that of all robots. Of a day it has fewer episodes, so that days matter less to it.
+    The reference is that of all robots. Of a day it has fewer episodes, so that days matter less to it. The series
+    of one level of a condition has a limit of its own, and is judged by the rest while the whole `is_calm`.
     """
 
     limit: float | None
@@ -119,9 +120,10 @@ class RobotLimit(NamedTuple):
     day_icc: float = 0.0
     reference_n: int = 0
     reference_value: float | None = None
+    is_calm: bool = True
 
 
-NOT_JUDGED = RobotLimit(None)
+NOT_JUDGED = RobotLimit(None, is_calm=False)
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,8 @@ def update_level(
     that reference. d is the design effect of `dispersion.Spread`, 1 unless runs of episodes or days vary more
     than chance has them: what a series of episodes proves is divided by it, as quasi-likelihood does, and so is
     the reference's n. p₀ moves with the episode's strata where those differ for certain (`strata.py`). `limits`
-    are given from outside for the series of one robot: the `robot_limits` of all robots together. Change point:
+    are given from outside for the series of one robot: the `robot_limits` of all robots together, with the design
+    effect of as many episodes a day as it has; one level of a condition has its own p₀ and d. Change point:
     the start from which the best bet has won most (the CUSUM of its logarithm last at zero). Recovery: the same
     statistic upwards, against the level half way back, reaches `clear_arl`. Assumes numbers in [0, 1], each with
     a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
@@ -190,20 +193,20 @@ def update_level(
             if evidence >= watch.clear_arl:
                 spread.end_alarm()
                 crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
-                m1 = m2 = m3 = m4 = 0.0
-                best, began, before = [0.0] * 4, [state.n] * 4, [state.total] * 4
+                m1, m2, m3, m4, best = 0.0, 0.0, 0.0, 0.0, [0.0] * 4
+                began, before = [state.n] * 4, [state.total] * 4
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
             continue
-        if limits is not None:
-            state.limit = take_robot_limit(state, limits[index])
+        given = None if limits is None else limits[index]
+        if given is not None and watch.learns and not given.is_calm:
+            # The whole is alarmed: it says what is wrong, and nothing is learned from it.
+            state.total += y
+            continue
+        if given is not None and not watch.learns:
+            state.limit = take_robot_limit(state, given)
         if state.limit is not None:
             shift = state.strata.shift(here.strata) if has_strata and here is not None else 0.0
-            # What is to be expected of days is no excuse before a limit that somebody set.
-            if limits is not None:
-                effect = _effect_of_robot(spread, limits[index])
-            else:
-                effect = spread.effect if watch.limit is None else spread.certain_effect
-            known = factors.of(state.limit, shift, y, effect)
+            known = factors.of(state.limit, shift, y, _effect(watch, spread, given))
             f1, f2, f3, f4 = known
             m1, m2, m3, m4 = f1 * (m1 + 1), f2 * (m2 + 1), f3 * (m3 + 1), f4 * (m4 + 1)
             for i, factor in enumerate(known):
@@ -271,18 +274,22 @@ class _Factors:
 
 
 def _robot_limit(state: LevelState, here: Circumstance | None) -> RobotLimit:
-    if state.climb is not None or state.limit is None or state.reference_value is None or here is None:
+    if state.climb is not None:
         return NOT_JUDGED
-    shift = state.strata.robot_shift(here.strata, state.reference_value)
-    if shift is None:
-        return NOT_JUDGED
-    limit = within_scale(state.limit + shift)
-    spread = state.spread
+    spread, limit = state.spread, None
+    if state.limit is not None and state.reference_value is not None and here is not None:
+        shift = state.strata.robot_shift(here.strata, state.reference_value)
+        limit = None if shift is None else within_scale(state.limit + shift)
     return RobotLimit(limit, spread.run_effect, spread.day_icc, state.reference_n, state.reference_value)
 
 
-def _effect_of_robot(spread: Spread, given: RobotLimit) -> float:
-    return max(spread.run_effect, given.run_effect, 1 + (spread.usual_day_n - 1) * given.day_icc)
+def _effect(watch: LevelWatch, spread: Spread, given: RobotLimit | None) -> float:
+    """The design effect that an episode is judged with."""
+    if given is None:
+        # What is to be expected of days is no excuse before a limit that somebody set.
+        return spread.effect if watch.limit is None else spread.certain_effect
+    own = spread.effect if watch.learns else spread.run_effect
+    return max(own, given.run_effect, 1 + (spread.usual_day_n - 1) * given.day_icc)
 
 
 def take_robot_limit(state: LevelState, given: RobotLimit) -> float | None:

@@ -104,7 +104,11 @@ def update_level_by_sessions(
     for index, part in enumerate(parts):
         y = 1 - part.mean if flip else part.mean
         number = state.n
-        if limits is not None:
+        if limits is not None and watch.learns:
+            if not limits[index].is_calm:
+                state.n, state.total = state.n + part.n, state.total + part.n * y
+                continue
+        elif limits is not None:
             state.limit = _limit_of_robot(state, limits[index])
         if robot_limits is not None:
             robot_limits.append(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, cast
@@ -14,12 +15,14 @@ from gapwatch.statistics.change.drift_shape import ShapeWatch
 from gapwatch.watching.detectors import CusumDetector, Detector, LevelDetector, RankDetector
 from gapwatch.watching.rule_kind import DefaultRule, EpisodeWatch, RuleKind, RuleSeries, promise, rule_series
 from gapwatch.watching.rules import Rule, RuleParams, RunLength, SeriesName
-from gapwatch.watching.series import OF_ROBOT, RATE_SERIES, SeenEpisode, names_in
+from gapwatch.watching.series import OF_LEVEL, OF_ROBOT, RATE_SERIES, SeenEpisode, level_name, names_in
 
 # Stand for every signal, or every metric, of a deployment.
 ALL_OF_A_KIND = {"signals", "metrics"}
 # Further robots are watched with the others, not by themselves.
 MOST_ROBOTS = 50
+# Of the conditions that a deployment names first so many are watched level by level, each with its first levels.
+MOST_CONDITIONS, MOST_LEVELS = 2, 4
 USUALLY_WORSE: dict[str, Literal["lower", "higher"]] = {
     "success": "lower",
     "reward": "lower",
@@ -64,7 +67,7 @@ def _series(
 def _success_series(
     rule: Rule, episodes: Sequence[SeenEpisode], stored: Mapping[tuple[str, str], Any]
 ) -> list[RuleSeries]:
-    """Success of the deployment and, from the second robot on, of each robot of the batch."""
+    """Success of the deployment, and of each robot and level of the batch where there are two or more."""
     before = stored.get((rule.name, "success"))
     robots = dict.fromkeys(before.state.get("robots", ()) if before is not None else ())
     since = 0 if len(robots) > 1 else None
@@ -79,10 +82,47 @@ def _success_series(
         here.add(robot)
         if since is None and len(robots) > 1:
             since = index
-    whole = replace(rule_series("success"), robots=tuple(robots))
-    if since is None:
-        return [whole]
-    return [whole, *(_robot_series(robot, since) for robot in sorted(here))]
+    levels, level_series = _level_series(before.state.get("levels", ()) if before is not None else (), episodes)
+    whole = replace(rule_series("success"), robots=tuple(robots), levels=levels)
+    robot_series = [] if since is None else [_robot_series(robot, since) for robot in sorted(here)]
+    return [whole, *robot_series, *level_series]
+
+
+def _level_series(
+    known: Sequence[str], episodes: Sequence[SeenEpisode]
+) -> tuple[tuple[str, ...], list[RuleSeries]]:
+    """The levels of conditions that were seen, in their order, and the series of those of the batch.
+
+    A condition is watched from its second level on: with one it says what the whole says.
+    """
+    levels = dict.fromkeys(known)
+    counts = Counter(level.partition("=")[0] for level in levels)
+    since = {condition: 0 for condition, count in counts.items() if count > 1}
+    here: dict[str, str] = {}
+    for index, episode in enumerate(episodes):
+        for condition in sorted(episode.levels) if episode.levels else ():
+            level = level_name(condition, episode.levels[condition])
+            name = level.partition("=")[0]
+            if level not in levels:
+                if counts[name] >= MOST_LEVELS or (name not in counts and len(counts) >= MOST_CONDITIONS):
+                    continue
+                levels[level] = None
+                counts[name] += 1
+                if counts[name] > 1:
+                    since.setdefault(name, index)
+            here[level] = name
+    series = [
+        replace(
+            rule_series("success"),
+            name=f"success{OF_LEVEL}{level}",
+            level=level,
+            whole="success",
+            since=since[here[level]],
+        )
+        for level in sorted(here)
+        if here[level] in since
+    ]
+    return tuple(levels), series
 
 
 def _robot_series(robot: str, since: int) -> RuleSeries:
@@ -96,7 +136,7 @@ def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, see
     if series.robot is not None:
         watch = LevelWatch("lower", params.arl, params.clear_arl, params.margin, learns=False)
         return LevelDetector(watch, stored)
-    method = params.method or ("level" if series.name in RATE_SERIES else "rank")
+    method = params.method or ("level" if series.level or series.name in RATE_SERIES else "rank")
     learn = params.learn_episodes or 200
     if method == "cusum":
         return CusumDetector(CusumWatch(params.arl, 0.5, learn, params.clear_episodes), stored)
@@ -105,7 +145,7 @@ def _detector(rule: Rule, series: RuleSeries, stored: dict[str, Any] | None, see
         if params.worse is not None:
             worse = params.worse
         return RankDetector(ShapeWatch(worse, params.arl, learn, params.clear_episodes), stored)
-    lower = params.worse == "lower" or (params.worse is None and series.name == "success")
+    lower = params.worse == "lower" or (params.worse is None and series.name.partition("@")[0] == "success")
     learn_from = params.learn_episodes or 100
     watch = LevelWatch(
         "lower" if lower else "higher",
