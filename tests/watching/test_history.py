@@ -195,7 +195,7 @@ def wrong(deployment, *, from_start=False, severity="warning"):
 
 def test_the_line_names_what_changed_first_and_fits_a_phone():
     content = line_content(12300, [wrong("old", from_start=True), wrong("fell")], "https://g.example/alerts")
-    assert content["headline"] == "Import of 12,300 episodes: 2 deployments are wrong now: fell, old"
+    assert content["headline"] == "Import of 12\u202f300 episodes: 2 deployments are wrong now: fell, old"
     assert content["severity"] == "warning"
     assert [reason["sentence"] for reason in content["reasons"]] == [
         "fell: success 90 % → 60 % (n 50), since 04 Mar 00:00 UTC.",

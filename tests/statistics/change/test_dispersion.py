@@ -7,7 +7,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.stats import chi2_contingency
 
-from gapwatch.statistics.change.dispersion import Spread, day_effect, pearson_dispersion
+from gapwatch.statistics.change.dispersion import Spread, pearson_dispersion
 from gapwatch.statistics.change.drift import LevelState
 from gapwatch.statistics.change.drift_against_sim import SimState
 from gapwatch.statistics.change.strata import KnownStrata
@@ -91,13 +91,3 @@ def test_a_stratum_is_expected_to_differ_only_where_it_does_for_certain():
     assert unequal.shift(("r1", None)) == pytest.approx(-0.1, abs=0.05)
     assert unequal.shift(("new", None)) == 0
     assert unequal.robot_shift(("new", None), 0.85) is None
-
-
-def test_days_count_for_much_until_they_are_known_to_be_alike():
-    effects = [day_effect(100, freedom, float(freedom)) for freedom in (0, 2, 4, 8, 20)]
-    assert effects == sorted(effects, reverse=True)
-    assert effects[0] > 5
-    assert effects[-1] == 1
-    assert day_effect(100, 8, 8 * 6.0) == pytest.approx(8, abs=2)
-    # Few episodes a day resemble one another less in sum.
-    assert day_effect(5, 0, 0.0) < 2

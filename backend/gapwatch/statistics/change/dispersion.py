@@ -7,7 +7,7 @@ its own alarms too often. What is measured here tells how many episodes are wort
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from math import ceil, exp, log, sqrt
+from math import ceil, sqrt
 from typing import Any
 
 from gapwatch.statistics.estimates.rates import SessionSums
@@ -16,8 +16,6 @@ from gapwatch.statistics.estimates.rates import SessionSums
 RUNS = (10, 30)
 # They wait to be learned from, as days do, until something that began in them would be suspected.
 WAITING_EPISODES, WAITING_RUNS = 100, (10, 4)
-# The first days are learned from at once: until days are known nothing is as urgent.
-EARLY_DAYS = 5
 # An alarm that is over after so many days was a matter of days.
 MOST_BAD_DAYS = 3
 # A day with fewer episodes says nothing of how days differ.
@@ -25,21 +23,14 @@ FEWEST_OF_DAY = 5
 # So many runs or days are remembered; then the older half counts half.
 MOST_CLUSTERS = 200
 MOST_EFFECT = 25.0
-LEAST_VARIANCE, LEAST_STEP = 1e-9, 1e-3
-# What is assumed of runs before any is known, as so many more of them: (how many, design effect).
+LEAST_VARIANCE = 1e-9
+# What is assumed before anything is known, as so many more runs or days: (how many, design effect).
 PRIOR_RUNS = (10.0, 1.0)
-# How alike episodes of one day may be (ICC), and how likely that is before two days are known.
-DAY_PRIOR = ((0.0, 0.5), (0.006, 0.15), (0.02, 0.15), (0.05, 0.15), (0.1, 0.05))
-# The evidence, in nats, that days may not imitate: at first, less for each day that is known, and at least.
-CAUTION, LESS_CAUTION, LEAST_CAUTION = 7.0, 0.8, 2.0
-# Bad days lie further out than the normal approximation has them; a little is taken for chance.
-DAY_TAIL, DAY_CHANCE = 1.5, 0.65
-# On the first day there is nothing to compare it with. It is taken for one of so many episodes.
-FIRST_DAY_N, MOST_PRIOR_EFFECT = 100.0, 2.5
+PRIOR_DAYS, PRIOR_ICC, MOST_PRIOR_EFFECT = 2.5, 0.015, 2.5
 # Days differ by at most so many times what one differs from the next: a level that once changed is no unrest.
 STEPS_ALLOW = 1.25
 # How many standard errors are taken for chance.
-SOFT_RUNS = 1.5
+SOFT_RUNS, SOFT_DAYS = 1.5, 0.75
 # Beyond so many standard errors runs or days differ for certain.
 CERTAIN = 1.96
 
@@ -144,12 +135,10 @@ class Spread:
             return
         today = self.open_day
         if day != self.day:
-            self.day = day
             if today.n >= FEWEST_OF_DAY:
-                is_early = self.days.sessions + len(today.waiting) < EARLY_DAYS
-                self._end(self.days, today, 0 if is_early else ceil(WAITING_EPISODES / today.n), is_calm=True)
-            today.n, today.total = 0, 0.0
-            self._reckon_days()
+                self._end(self.days, today, ceil(WAITING_EPISODES / today.n), is_calm=True)
+                self._reckon_days()
+            today.n, today.total, self.day = 0, 0.0, day
         today.n += 1
         today.total += y
 
@@ -191,6 +180,9 @@ class Spread:
         if long.n == RUNS[1]:
             self._end(self.runs[1], long, WAITING_RUNS[1], is_calm)
         self._reckon_runs()
+        if not self.days.n:
+            # Of the first day nobody knows whether it is like the others, the less the longer it is.
+            self._reckon_days()
 
     def _end(self, sums: SessionSums, run: OpenRun, waits: int, is_calm: bool) -> None:
         run.waiting.append([run.total, run.n])
@@ -207,10 +199,9 @@ class Spread:
         self._combine()
 
     def _reckon_days(self) -> None:
-        if self.days.sessions:
-            self.day_effect = day_effect(self.usual_day_n, self.days.sessions - 1, self.days.dispersion())
-        elif self.day is not None:
-            self.day_effect = min(MOST_PRIOR_EFFECT, day_effect(FIRST_DAY_N, 0, 0.0))
+        if self.day is not None:
+            prior = min(MOST_PRIOR_EFFECT, 1 + (self.usual_day_n - 1) * PRIOR_ICC)
+            self.day_effect = max(1.0, _effect(self.days, PRIOR_DAYS, prior, SOFT_DAYS if self.days.n else 0.0))
         self._combine()
 
     def _combine(self) -> None:
@@ -220,7 +211,7 @@ class Spread:
     @property
     def usual_day_n(self) -> float:
         """The size of the day that an episode is usually in."""
-        return self.days.squares / self.days.n if self.days.n else FIRST_DAY_N
+        return self.days.squares / self.days.n if self.days.n else float(self.open_day.n)
 
     @property
     def day_icc(self) -> float:
@@ -247,30 +238,6 @@ def _is_certain(sums: SessionSums) -> bool:
     """Fisher's approximation: √(2χ²) is normal around √(2·freedom − 1)."""
     freedom = sums.sessions - 1
     return freedom > 1 and sqrt(2 * _chi2(sums)) - sqrt(2 * freedom - 1) > CERTAIN
-
-
-def day_effect(usual_n: float, freedom: int, chi2: float) -> float:
-    """The design effect of days to reckon with, from Pearson's χ² of the days that are known.
-
-    Formula: of each ICC ρ that is thought possible d = 1 + (n − 1)ρ, and χ²/d has the χ² distribution; prior by
-    likelihood is its weight w. The effect D is such that evidence D·c is as rare as c nats are without days:
-    Σ w exp(−D·c/d) = exp(−c). c is large while few days are known, so that the worst that days may do counts, and
-    small later, when D is near their mean.
-    """
-    effects = [1 + max(0.0, usual_n - 1) * icc for icc, _ in DAY_PRIOR]
-    logs = [
-        log(weight) - freedom / 2 * log(d) - chi2 / 2 / d
-        for d, (_, weight) in zip(effects, DAY_PRIOR, strict=True)
-    ]
-    weights = [exp(one - max(logs)) for one in logs]
-    caution = max(LEAST_CAUTION, CAUTION - LESS_CAUTION * freedom)
-    rare = exp(-caution) * sum(weights)
-    low, high = 1.0, effects[-1]
-    while high - low > LEAST_STEP:
-        middle = (low + high) / 2
-        imitated = sum(w * exp(-middle * caution / d) for w, d in zip(weights, effects, strict=True))
-        low, high = (middle, high) if imitated > rare else (low, middle)
-    return max(1.0, DAY_TAIL * high - DAY_CHANCE)
 
 
 def _effect(sums: SessionSums, prior_n: float, prior_effect: float, errors: float) -> float:
