@@ -69,7 +69,8 @@ def make_side_app(settings: Settings) -> ASGIApp:
 def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
     if settings.database_url is None:
         raise ValueError("web needs GAPWATCH_DATABASE_URL")
-    database = Database(settings.database_url, pool_size=10, application="gapwatch-web")
+    size = {"pool_size": 2, "overflow": 0} if is_side else {"pool_size": 10}
+    database = Database(settings.database_url, application="gapwatch-web", **size)
     sides = [] if is_side else [SideProcess(make_side_app, settings) for _ in range(SIDE_PROCESSES)]
     costly = CostlyReads(*sides)
     exports = Exports(settings.database_url)
