@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapwatch.app import make_app
+from gapwatch.doors import costly_reads
 from gapwatch.doors.costly_reads import CostlyReads
-from gapwatch.doors.lanes import Lanes
+from gapwatch.doors.lanes import Lanes, Places
 from gapwatch.errors import ServiceUnavailable, TooManyRequests
 from gapwatch.settings import Settings
 from parts import Project, Service, episode, wait_until
@@ -36,15 +37,17 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def test_previews_beyond_the_lane_are_refused_and_other_projects_have_their_own():
+def test_previews_beyond_the_lane_are_refused_and_other_projects_have_their_own(monkeypatch):
+    monkeypatch.setattr(costly_reads, "REFUSE_AFTER_S", 0)
+
     async def scenario() -> None:
         first, second = HeldSide(), HeldSide()
         costly = CostlyReads(first, second)  # type: ignore[arg-type]
         request = Request({"type": "http"})
-        noisy = [asyncio.ensure_future(costly.aside(request, 1)) for _ in range(8)]
+        noisy = [asyncio.ensure_future(costly.aside(request, 1)) for _ in range(10)]
         await turns()
         refused = [one for one in noisy if one.done()]
-        assert len(refused) == 4  # one runs, three wait
+        assert len(refused) == 2  # one runs, seven wait
         for one in refused:
             error = one.exception()
             assert isinstance(error, TooManyRequests)
@@ -55,7 +58,7 @@ def test_previews_beyond_the_lane_are_refused_and_other_projects_have_their_own(
         first.go_on.set()
         second.go_on.set()
         assert (await other).body == b"done"
-        assert [(await one).body for one in noisy if one not in refused] == [b"done"] * 4
+        assert [(await one).body for one in noisy if one not in refused] == [b"done"] * 8
 
     asyncio.run(scenario())
 
@@ -106,6 +109,17 @@ def test_lanes_keep_room_for_others_and_take_turns():
         assert single.running == 0
 
     asyncio.run(scenario())
+
+
+def test_pages_of_one_project_leave_connections_to_others():
+    places = Places(2)
+    with places.of(1), places.of(1):
+        with pytest.raises(TooManyRequests), places.of(1):
+            pass
+        with places.of(2):
+            pass
+    with places.of(1):
+        pass
 
 
 def side_processes(service: Service) -> list[psutil.Process]:

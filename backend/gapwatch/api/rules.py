@@ -78,7 +78,7 @@ def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> AP
         Nothing is stored and nobody is told. Of each deployment the newest 20,000 episodes are taken, for
         `no_data` the newest 200,000 of the project. `category` asks the ledger while the project's own drop rules
         would have been firing, at most 20 times a deployment. One preview of a project runs at a
-        time, three more wait.
+        time, seven more wait.
         """
         try:
             params = read_params(wanted.kind, wanted.params)

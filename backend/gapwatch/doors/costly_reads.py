@@ -16,6 +16,7 @@ from gapwatch.doors.side_process import SideProcess
 STATISTICS_AT_ONCE = 4
 MOST_STATISTICS = 12
 SIDE_PROCESSES = 2
+REFUSE_AFTER_S = 1.0
 
 
 class CostlyReads:
@@ -25,7 +26,12 @@ class CostlyReads:
         self._sides = sides
         self._idle = list(sides)
         self._previews = Lanes(
-            "one preview, comparison or report", overall=len(sides), at_once=1, waiting=3, wait_s=20.0
+            "one preview, comparison or report",
+            overall=len(sides),
+            at_once=1,
+            waiting=7,
+            wait_s=20.0,
+            refuse_after_s=REFUSE_AFTER_S,
         )
         self.statistics = Lanes(
             "four statistics", overall=MOST_STATISTICS, at_once=STATISTICS_AT_ONCE, waiting=16, wait_s=10.0

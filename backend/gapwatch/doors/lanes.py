@@ -6,9 +6,10 @@ A lane is of one process; each web process has its own. Waiting costs neither a 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from gapwatch.errors import ServiceUnavailable, TooManyRequests
 
@@ -18,12 +19,23 @@ RETRY_AFTER_S = 5
 class Lanes:
     """One lane a project. `what` completes the sentence of a refusal: "… two exports at a time"."""
 
-    def __init__(self, what: str, *, overall: int, at_once: int, waiting: int, wait_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        overall: int,
+        at_once: int,
+        waiting: int,
+        wait_s: float = 10.0,
+        refuse_after_s: float = 0.0,
+    ) -> None:
         self._what = what
         self._overall = overall
         self._at_once = at_once
         self._most_waiting = waiting
         self._wait_s = wait_s
+        # Somebody who asks again at once is slowed down by this, at no cost to us.
+        self._refuse_after_s = refuse_after_s
         self._running: Counter[int] = Counter()
         # In the order of arrival. Whoever stands before a project with a full lane does not hold it up.
         self._queue: list[tuple[int, asyncio.Future[None]]] = []
@@ -46,7 +58,9 @@ class Lanes:
             self._running[project_id] += 1
             return
         if sum(waiter == project_id for waiter, _ in self._queue) >= self._most_waiting:
-            raise self._refusal(project_id)
+            refusal = self._refusal(project_id)
+            await asyncio.sleep(self._refuse_after_s)
+            raise refusal
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (project_id, turn)
         self._queue.append(entry)
@@ -90,3 +104,30 @@ class Lanes:
             "Other projects' long requests take all the room there is for them; try again shortly.",
             retry_after_s=RETRY_AFTER_S,
         )
+
+
+class Places:
+    """How many threads and database connections the pages of one project hold at a time. Nobody waits: they are
+    held already when the project is known."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, project_id: int) -> Iterator[None]:
+        with self._lock:
+            if self._taken[project_id] >= self._most:
+                raise TooManyRequests(
+                    f"This project may load {self._most} pages at a time; load this one again.",
+                    headers={"Retry-After": "1"},
+                )
+            self._taken[project_id] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken[project_id] -= 1
+                if not self._taken[project_id]:
+                    del self._taken[project_id]

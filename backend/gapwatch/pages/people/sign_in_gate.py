@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from gapwatch.access.roles import Role, allows
 from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.doors.costly_reads import CostlyReads
+from gapwatch.doors.lanes import Places
 from gapwatch.errors import Forbidden, NotFound, NotSignedIn
 from gapwatch.pages.forms import Form, read_form
 from gapwatch.pages.frame import Frame, View, Visit
@@ -29,6 +30,8 @@ from gapwatch.store.people import access
 
 SAFE_METHODS = {"GET", "HEAD"}
 SESSION_LASTS_S = 90 * 86400
+# Of one project in one process: half of the connections for pages.
+PAGES_AT_ONCE = 10
 
 Handler = Callable[[Visit], View | Response]
 OpenHandler = Callable[[Request, Form], Response]
@@ -40,6 +43,7 @@ class SignInGate:
     def __init__(self, database: Database, pages: Pages, settings: Settings, costly: CostlyReads) -> None:
         self.database = database
         self._costly = costly
+        self._places = Places(PAGES_AT_ONCE)
         self.pages = pages
         self._public_origin = _origin(settings.public_url)
         self._secure = settings.public_url.startswith("https://")
@@ -166,7 +170,8 @@ class SignInGate:
                 version=state.version,
                 address=_address(request),
             )
-            reply = handler(Visit(request, transaction, person, project, frame, form, state.options))
+            with self._places.of(project.project_id):
+                reply = handler(Visit(request, transaction, person, project, frame, form, state.options))
         if isinstance(reply, Response):
             return reply
         if request.query_params.get("format") == "json":
