@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-fairness bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-fairness bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -71,6 +71,11 @@ test-later: .venv/installed-dev chromium compiler alertmanager
 
 faults: .venv/installed-dev
 	@GAPWATCH_FAULT_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/faults -s --timeout=3600
+
+# Every attack that was tried, as one pass; what takes long runs longer than in the suite.
+attack: .venv/installed-dev
+	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),60) $(BIN)/python -m pytest tests/attack tests/channels/test_egress.py \
+		tests/pages/test_routes.py tests/ingest/test_raw_bytes.py --timeout=3600
 
 fuzz: .venv/installed-dev
 	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/ingest/test_raw_bytes.py --timeout=3600

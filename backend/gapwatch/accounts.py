@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import datetime
 
 from gapwatch.access.keys import new_key
@@ -24,7 +25,8 @@ def put_person(database: Database, email: str, password: str, project: str, role
         user_id = access.put_user(connection, email, hashed)
         access.close_sessions_of(connection, user_id)
         access.put_member(connection, project_id, user_id, role)
-        audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", role=role)
+        audit(connection, project_id, ACTOR, "member.put", f"user/{user_id}", email=email, role=role)
+        access.audit_password(connection, user_id, ACTOR)
 
 
 def make_key(
@@ -35,12 +37,13 @@ def make_key(
     scope: str,
     name: str,
     expires_at: datetime | None = None,
+    networks: Sequence[str] = (),
 ) -> str:
     """An API key, returned this once. The project is made if it is new."""
     fresh = new_key(server_secret)
     with database.transaction() as connection:
         project_id = access.ensure_project(connection, project)
-        key_id = access.add_key(
+        access.add_key(
             connection,
             project_id,
             name=name,
@@ -48,8 +51,9 @@ def make_key(
             key_hash=fresh.key_hash,
             scope=scope,
             expires_at=expires_at,
+            networks=networks,
+            actor=ACTOR,
         )
-        audit(connection, project_id, ACTOR, "key.created", f"key/{key_id}", scope=scope)
     return fresh.secret
 
 

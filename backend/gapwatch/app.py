@@ -38,6 +38,7 @@ from gapwatch.doors.bounded_body import BoundedBodies
 from gapwatch.doors.costly_reads import SIDE_PROCESSES, CostlyReads
 from gapwatch.doors.side_process import SideProcess
 from gapwatch.errors import Fault, GapwatchError, Invalid, ServiceUnavailable, UnsafeServer, problem
+from gapwatch.hosts import HostGate, KnownHosts
 from gapwatch.ingest.disk_space import DiskSpaceGuard
 from gapwatch.ingest.rate_limits import RateLimits
 from gapwatch.ingest.routes import IngestRoutes
@@ -149,7 +150,8 @@ def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
     if is_side:
         return app
     bounded = BoundedBodies(app, know_key=keyring.of_request, answer=ours)
-    return RequestContext(bounded, https=settings.public_url.startswith("https://"), posts=ingest.posts())
+    inside = RequestContext(bounded, https=settings.public_url.startswith("https://"), posts=ingest.posts())
+    return HostGate(inside, KnownHosts(settings))
 
 
 def _mark_alive(database: Database, stopped: threading.Event) -> None:

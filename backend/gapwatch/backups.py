@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gapwatch import embedded
 from gapwatch.store.core import secret_row
-from gapwatch.store.core.database import Database
+from gapwatch.store.core.database import Database, split_password
 from gapwatch.store.core.migrate import (
     clear_for_restore,
     migrate,
@@ -26,7 +26,7 @@ def back_up(database: Database, path: Path) -> int:
     # It contains key hashes and people's addresses.
     partial.touch(mode=0o600)
     try:
-        _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={partial}", database.url)
+        _run("pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={partial}", url=database.url)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -43,16 +43,21 @@ def restore(database: Database, path: Path) -> int:
     if not clear_for_restore(database):
         raise BackupError("This database already holds projects. Restore into an empty one.")
     _run("pg_restore", "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction",
-         f"--dbname={database.url}", str(path))  # fmt: skip
+         str(path), url=database.url)  # fmt: skip
     migrate(database)
     with database.transaction() as connection:
         secret_row.forget(connection)
     return stored_episodes(database)
 
 
-def _run(tool: str, *arguments: str) -> None:
-    binary = embedded.postgres_tool(tool)
-    done = subprocess.run([binary, *arguments], capture_output=True, text=True, env=os.environ, check=False)
+def _run(tool: str, *arguments: str, url: str) -> None:
+    """Whoever is on this machine can read the arguments of every process, so the password goes by its environment,
+    which only its own account can read.
+    """
+    without_password, password = split_password(url)
+    environment = os.environ | ({"PGPASSWORD": password} if password else {})
+    command = [str(embedded.postgres_tool(tool)), f"--dbname={without_password}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise BackupError(
             f"{tool} failed: {done.stderr.strip().splitlines()[-1] if done.stderr else 'no reason given'}"

@@ -203,14 +203,27 @@ def key() -> None:
 @click.option("--scope", type=click.Choice(["ingest", "read", "admin"]), required=True)
 @click.option("--name", default="command line", show_default=True)
 @click.option("--expires-days", type=click.IntRange(1, 3650))
+@click.option("--network", "networks", multiple=True, help="Only from this address or network; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--data-dir", type=click.Path(path_type=Path))
 def key_create(
-    project: str, scope: str, name: str, expires_days: int | None, as_json: bool, data_dir: Path | None
+    project: str,
+    scope: str,
+    name: str,
+    expires_days: int | None,
+    networks: tuple[str, ...],
+    as_json: bool,
+    data_dir: Path | None,
 ) -> None:
     """Create an API key and print it once. A new project is created too."""
+    from gapwatch.access.keys import read_networks
     from gapwatch.accounts import make_key
     from gapwatch.server_secret import check_secret
+
+    try:
+        allowed = read_networks(networks)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", param_hint="--network") from None
 
     settings = settings_from(data_dir=data_dir)
     expires_at = datetime.now(UTC) + timedelta(days=expires_days) if expires_days else None
@@ -224,6 +237,7 @@ def key_create(
             scope=scope,
             name=name,
             expires_at=expires_at,
+            networks=allowed,
         )
     if as_json:
         expires = expires_at.isoformat() if expires_at else None

@@ -70,6 +70,11 @@ class UnsupportedMediaType(GapwatchError):
     status, code, title = 415, "unsupported-media-type", "The body has a type this call does not take"
 
 
+class BadHost(GapwatchError):
+    status, code = 400, "bad-host"
+    title = "This service does not answer to that name; see GAPWATCH_BASE_URL and GAPWATCH_ALLOWED_HOSTS"
+
+
 class Invalid(GapwatchError):
     status, code, title = 422, "invalid", "The request is not valid"
 

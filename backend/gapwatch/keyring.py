@@ -29,18 +29,22 @@ class Keyring:
         self._holders: LRUCache[str, tuple[float, KeyHolder | None]] = LRUCache(MOST_REMEMBERED)
         self._lately_touched: TTLCache[int, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
 
-    async def authorize(self, authorization: list[str], scope: str) -> KeyHolder:
+    async def authorize(self, authorization: list[str], scope: str, client: str | None) -> KeyHolder:
         """Return the holder of a valid key with the scope."""
-        return _allowed(await self.know(authorization), scope)
+        return _allowed(await self.know(authorization, client), scope)
 
-    async def know(self, authorization: list[str]) -> KeyHolder:
-        """Return the holder of a valid key. Absent, wrong, revoked and expired get one answer."""
+    async def know(self, authorization: list[str], client: str | None) -> KeyHolder:
+        """Return the holder of a valid key. Absent, wrong, revoked, expired and used from where it may not be get one
+        answer. `client` is the address of the sender.
+        """
         secret = bearer(authorization[0]) if len(authorization) == 1 else None
         holder = None
         if secret is not None:
             holder = await self._find(secret[:PREFIX_LENGTH])
             presented = hash_key(self._server_secret, secret)
-            if holder is not None and not holder.is_valid(presented, datetime.now(UTC)):
+            if holder is not None and not (
+                holder.is_valid(presented, datetime.now(UTC)) and holder.is_from_here(client)
+            ):
                 holder = None
         if holder is None:
             raise NotSignedIn(
@@ -50,7 +54,8 @@ class Keyring:
         return holder
 
     async def of_request(self, request: Request) -> KeyHolder:
-        return await self.know(request.headers.getlist("authorization"))
+        client = request.client.host if request.client else None
+        return await self.know(request.headers.getlist("authorization"), client)
 
     def needs(self, scope: str) -> Callable[[Request], Awaitable[KeyHolder]]:
         """Return a FastAPI dependency: the holder of a key with the scope."""
@@ -59,7 +64,7 @@ class Keyring:
             known: KeyHolder | None = getattr(request.state, "key_holder", None)
             if known is not None:  # found by the web process that this one works for
                 return _allowed(known, scope)
-            return await self.authorize(request.headers.getlist("authorization"), scope)
+            return _allowed(await self.of_request(request), scope)
 
         return holder
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import secrets
 import shlex
 from collections.abc import Mapping
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     base_url: str | None = None
+    allowed_hosts: str = ""
     trusted_proxies: str = ""
     secret_key: Annotated[str, Field(min_length=32)] | None = None
     ingest_rate: Annotated[float, Field(gt=0)] = 100_000
@@ -81,6 +83,14 @@ class Settings(BaseSettings):
             raise ValueError("must start with http:// or https://")
         return url.rstrip("/") if url else url
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _host_names(cls, listed: str) -> str:
+        for name in filter(None, (part.strip() for part in listed.split(","))):
+            if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9a-fA-F:]+", name):
+                raise ValueError("must be host names without scheme and port, with commas between them")
+        return listed
+
     @field_validator("trusted_proxies")
     @classmethod
     def _addresses(cls, listed: str) -> str:
@@ -109,6 +119,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         from_files = InitSettingsSource(settings_cls, _values_from_files(cls.model_fields))
         return init_settings, env_settings, from_files
+
+    @property
+    def allowed_host_names(self) -> set[str]:
+        return {part.strip().lower() for part in self.allowed_hosts.split(",") if part.strip()}
 
     @property
     def public_url(self) -> str:

@@ -1,12 +1,16 @@
-"""Passwords that are guessed first: common words, also decorated with digits, signs or look-alike letters.
+"""Passwords that are guessed first: those of two lists, and common words decorated with digits, signs or
+look-alike letters.
 
-A list of whole passwords ages and misses `Summer2026!`. Looking up the word inside lets a few hundred words refuse
-the common passwords of eight letters or more, together with their usual decorations.
+The lists are the 20,000 of Django (`common-passwords.txt.gz`) and those of zxcvbn. A list of whole passwords ages
+and misses `Summer2026!`; for that the word inside is looked up too.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+from functools import cache
+from pathlib import Path
 
 WORDS = frozenset(
     """
@@ -57,6 +61,7 @@ _LOOK_ALIKE = str.maketrans("0134578@$!|", "oieastbasil")
 _AROUND = re.compile(r"^[^a-z]+|[^a-z]+$")
 _BEHIND = re.compile(r"[^a-z]+$")
 FEWEST_LETTERS = 4
+SHORTEST_WORD = 4
 
 
 def is_common(password: str) -> bool:
@@ -68,7 +73,29 @@ def is_common(password: str) -> bool:
     letters, digits = (re.sub(others, "", lower) for others in ("[^a-z]", "[^0-9]"))
     woven = len(letters) + len(digits) == len(lower) and _is_walk(letters) and _is_walk(digits)
     few = lower.isdecimal() or len(set(lower)) < FEWEST_LETTERS
-    return bool(inside & WORDS) or _is_walk(lower) or woven or few
+    listed = {password.casefold(), lower, *inside} & whole_passwords() or inside & words_of_passwords()
+    return bool(inside & WORDS or listed) or _is_walk(lower) or woven or few
+
+
+@cache
+def whole_passwords() -> frozenset[str]:
+    """Every password and word of the lists; read when the first password is set."""
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    django = Path(__file__).with_name("common-passwords.txt.gz")
+    with gzip.open(django, "rt", encoding="utf-8") as lines:
+        ours = {line.strip() for line in lines}
+    return frozenset(ours.union(*FREQUENCY_LISTS.values()))
+
+
+@cache
+def words_of_passwords() -> frozenset[str]:
+    """Words that are common inside passwords, with something before or behind."""
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
+
+    lists = ("passwords", "male_names", "female_names")
+    words = {word for name in lists for word in FREQUENCY_LISTS[name]}
+    return frozenset(word for word in words if len(word) >= SHORTEST_WORD and word.isalpha())
 
 
 def _once(word: str) -> str:

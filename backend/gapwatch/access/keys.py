@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
 
 PREFIX = "gw_"
 # Letters of the random part that are stored in the clear, to find the row and to recognise a key in a list.
@@ -32,6 +35,12 @@ class KeyHolder:
     key_hash: bytes
     expires_at: datetime | None
     revoked_at: datetime | None
+    # Where it may be used from; nothing: from anywhere.
+    networks: Sequence[str] = ()
+
+    def is_from_here(self, client: str | None) -> bool:
+        """Whether the key may be used from an address."""
+        return not self.networks or (client is not None and is_within(client, tuple(self.networks)))
 
     def is_valid(self, presented: bytes, now: datetime) -> bool:
         # Compare in constant time, even if the key has expired, so that timing reveals nothing.
@@ -40,6 +49,32 @@ class KeyHolder:
 
     def may(self, scope: str) -> bool:
         return self.scope in {scope, "admin"}
+
+
+MOST_NETWORKS = 50
+
+
+def read_networks(listed: Iterable[str]) -> list[str]:
+    """Addresses and networks as they are stored; ValueError with a sentence for what is none."""
+    try:
+        networks = [str(ip_network(part.strip(), strict=False)) for part in listed if part.strip()]
+    except ValueError:
+        raise ValueError(
+            "a network is written as 192.0.2.0/24 or 2001:db8::/32, an address as 192.0.2.7"
+        ) from None
+    if len(networks) > MOST_NETWORKS:
+        raise ValueError(f"at most {MOST_NETWORKS} networks")
+    return networks
+
+
+@lru_cache(maxsize=10_000)
+def is_within(client: str, networks: tuple[str, ...]) -> bool:
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return any((mapped or address) in ip_network(network) for network in networks)
 
 
 def new_key(server_secret: bytes) -> NewKey:

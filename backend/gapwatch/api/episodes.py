@@ -16,6 +16,7 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.filters import EpisodeFilter
 from gapwatch.keyring import Keyring
+from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Database
 from gapwatch.store.read import episodes
 
@@ -64,6 +65,17 @@ def episode_routes(database: Database, keyring: Keyring, exports: Exports) -> AP
         Text that a spreadsheet would run as a formula starts with an apostrophe in CSV. A project may run two
         exports at a time. A reader that stalls is cut off: a file is complete only if its last chunk came.
         """
+        asked = query.model_dump(mode="json", exclude_defaults=True, exclude={"format"})
+        with database.transaction() as connection:
+            audit(
+                connection,
+                holder.project_id,
+                f"key/{holder.prefix}",
+                "episodes.exported",
+                "episodes",
+                format=query.format,
+                filter=asked,
+            )
         return exports.answer(holder.project_id, query, query.format)
 
     @router.get(

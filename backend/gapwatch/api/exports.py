@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from gapwatch.csv_cells import safe_cell
 from gapwatch.doors.lanes import Lanes
 from gapwatch.doors.streamed_file import StreamedFile
 from gapwatch.filters import EpisodeFilter
@@ -27,10 +27,6 @@ MEDIA_TYPES = {
 MOST_EXPORTS = 8
 ROWS_AT_ONCE = 1000
 PARQUET_ROWS_AT_ONCE = 5000
-
-# What a spreadsheet takes for the start of a formula (OWASP, CSV injection).
-_FORMULA = re.compile(r"^[=+\-@\t\r\n]")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 # Columns of one value each, by their place in the record.
 _PLAIN = (
@@ -93,9 +89,9 @@ def _csv(records: Iterable[dict[str, Any]], columns: list[str]) -> Iterator[byte
         csv.writer(buffer).writerows(rows)
         return buffer.getvalue().encode()
 
-    yield text([[_safe(column) for column in columns]])
+    yield text([[safe_cell(column) for column in columns]])
     for rows in _batches(records, ROWS_AT_ONCE):
-        yield text([_safe(_value(row, column)) for column in columns] for row in rows)
+        yield text([safe_cell(_value(row, column)) for column in columns] for row in rows)
 
 
 def _parquet(records: Iterable[dict[str, Any]], names: dict[str, list[str]]) -> Iterator[bytes]:
@@ -139,13 +135,6 @@ def _value(record: dict[str, Any], column: str) -> Any:
     if dot:
         value = value.get(name) if isinstance(value, dict) else None
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-
-
-def _safe(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    clean = _CONTROL.sub("", value)
-    return f"'{clean}" if _FORMULA.match(value) else clean
 
 
 def _typed(value: Any, kind: Any) -> Any:

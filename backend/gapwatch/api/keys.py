@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from gapwatch.access.keys import KeyHolder, new_key
+from gapwatch.access.keys import KeyHolder, new_key, read_networks
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.keyring import Keyring
-from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Database
 from gapwatch.store.people import access
 
@@ -25,6 +24,9 @@ class KeyRequest(BaseModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
     scope: Literal["ingest", "read", "admin"]
     expires_days: Annotated[int, Field(ge=1, le=3650)] | None = None
+    networks: Annotated[list[str], AfterValidator(read_networks)] = Field(
+        default=[], description="Addresses and networks from which alone the key works; none: from anywhere."
+    )
 
 
 EXAMPLE = {"name": "berlin line 3", "scope": "ingest", "expires_days": 365}
@@ -64,10 +66,16 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
                 key_hash=fresh.key_hash,
                 scope=wanted.scope,
                 expires_at=expires_at,
+                networks=wanted.networks,
+                actor=f"key/{holder.prefix}",
             )
-            actor = f"key/{holder.prefix}"
-            audit(connection, holder.project_id, actor, "key.created", f"key/{key_id}")
-        body = {"id": key_id, "key": fresh.secret, "prefix": fresh.prefix, "scope": wanted.scope}
+        body = {
+            "id": key_id,
+            "key": fresh.secret,
+            "prefix": fresh.prefix,
+            "scope": wanted.scope,
+            "networks": wanted.networks,
+        }
         return JSONResponse(body, 201)
 
     @router.delete(
@@ -79,10 +87,8 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
     def revoke_key(key_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
         """The key stops working within a second, everywhere."""
         with database.transaction() as connection:
-            if not access.revoke_key(connection, holder.project_id, key_id):
+            if not access.revoke_key(connection, holder.project_id, key_id, f"key/{holder.prefix}"):
                 raise NotFound("There is no key with this id.")
-            actor = f"key/{holder.prefix}"
-            audit(connection, holder.project_id, actor, "key.revoked", f"key/{key_id}")
         return Response(status_code=204)
 
     return router

@@ -27,6 +27,7 @@ class Call:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
         self.receive = receive
+        self.client: str | None = scope["client"][0] if scope.get("client") else None
         self._take: Callable[[], bytes | None] | None = scope.get("extensions", {}).get(WHOLE_BODY)
 
     def body_at_hand(self) -> bytes | None:

@@ -161,7 +161,7 @@ class IngestRoutes:
         return Response(status_code=204)
 
     async def _authorize(self, call: Call, scope: str = "ingest") -> KeyHolder:
-        holder = await self._keyring.authorize(call.all(b"authorization"), scope)
+        holder = await self._keyring.authorize(call.all(b"authorization"), scope, call.client)
         self._rate_limits.check(holder.key_id)
         self._disk_space.refuse_when_full()
         return holder

@@ -21,6 +21,7 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.labelling import SavedLabels, save_several, saved_labels, take_back
 from gapwatch.pages.links import Links
 from gapwatch.pages.page_cursor import read_mark, write_mark
+from gapwatch.store.core.audit import audit
 from gapwatch.store.read import episodes, fleet
 from gapwatch.store.read.labelling_progress import LabellingProgress, labelling_progress
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
@@ -94,6 +95,16 @@ class EpisodesHandlers:
         if asked.filter.evidence is not None and asked.filter.deployment is not None:
             return _behind(visit, asked)
         if visit.request.query_params.get("format") == "csv":
+            wanted = asked.filter.model_dump(mode="json", exclude_defaults=True)
+            audit(
+                visit.transaction,
+                visit.project_id,
+                visit.actor,
+                "episodes.exported",
+                "episodes",
+                format="csv",
+                filter=wanted,
+            )
             return self._export(visit.project_id, asked.filter)
         links = visit.frame.links
         after = read_mark(visit.request.query_params.get("after"))

@@ -34,6 +34,7 @@ from gapwatch.pages.people.address_confirmation import AddressConfirmationHandle
 from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import IsCostly, SignInGate
+from gapwatch.pages.settings.audit import show_audit
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.calendars import change_calendar, show_calendars
 from gapwatch.pages.settings.channels import ChannelHandlers
@@ -157,6 +158,7 @@ class PageRoutes:
             PageRoute("POST", "/settings/members", "admin", members.change),
             PageRoute("POST", "/settings/members/invite", "admin", members.invite),
             PageRoute("POST", "/settings/members/withdraw", "admin", members.withdraw),
+            PageRoute("GET", "/settings/audit", "admin", show_audit),
             PageRoute("GET", "/settings/keys", "admin", keys.show),
             PageRoute("POST", "/settings/keys", "admin", keys.make),
             PageRoute("POST", "/settings/keys/revoke", "admin", keys.revoke),

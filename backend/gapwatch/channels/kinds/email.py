@@ -88,8 +88,7 @@ def _send(config: EmailConfig, mail: EmailMessage, egress: Egress) -> Attempt:
 def compose(config: EmailConfig, message: Message) -> EmailMessage:
     mail = _headed(config, config.to, message.headline, message.id, message.now)
     thread = f"<{message.dedup_key.replace('/', '.')}@{_domain(config)}>"
-    mail["References"] = thread
-    mail["In-Reply-To"] = thread
+    mail["References"] = mail["In-Reply-To"] = _one_line(thread)
     mail.set_content("\n".join([message.headline, "", *message.lines(), "", message.link]))
     return mail
 
@@ -115,13 +114,18 @@ def _headed(config: EmailConfig, to: list[str], subject: str, mail_id: str, now:
     would then not go out at all.
     """
     mail = EmailMessage()
-    mail["Subject"] = " ".join(subject.splitlines())
-    mail["From"] = config.sender
-    mail["To"] = ", ".join(to)
+    mail["Subject"] = _one_line(subject)
+    mail["From"] = _one_line(config.sender)
+    mail["To"] = _one_line(", ".join(to))
     mail["Date"] = format_datetime(now)
-    mail["Message-ID"] = f"<{mail_id}@{_domain(config)}>"
+    mail["Message-ID"] = _one_line(f"<{mail_id}@{_domain(config)}>")
     mail["Auto-Submitted"] = "auto-generated"
     return mail
+
+
+def _one_line(text: str) -> str:
+    """Everything at which `splitlines` splits, among them U+0085 and U+2028, is a space."""
+    return " ".join(text.splitlines())
 
 
 def _domain(config: EmailConfig) -> str:

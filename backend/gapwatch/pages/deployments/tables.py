@@ -6,24 +6,21 @@ import csv
 import io
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from starlette.responses import Response
 
 from gapwatch.answers.answer_kind import TableRow
 from gapwatch.answers.catalogue import TABLES
+from gapwatch.csv_cells import safe_cell
 from gapwatch.errors import NotFound
 from gapwatch.pages.deployments.view import DeploymentPage
 
-# What a spreadsheet takes for the start of a formula (OWASP, CSV injection).
-_FORMULA = re.compile(r"^[=+\-@\t\r\n]")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def csv_answer(name: str, rows: Iterable[TableRow]) -> Response:
     buffer = io.StringIO()
-    csv.writer(buffer).writerows([_safe(value) for value in row] for row in rows)
+    csv.writer(buffer).writerows([safe_cell(value) for value in row] for row in rows)
     file = _NOT_A_NAME.sub("-", name).strip("-")[:100] or "table"
     headers = {"Content-Disposition": f'attachment; filename="{file}.csv"'}
     return Response(buffer.getvalue().encode(), 200, headers, "text/csv; charset=utf-8")
@@ -34,10 +31,3 @@ def deployment_table(page: DeploymentPage, name: str) -> list[TableRow]:
     if kind is None or kind.table is None:
         raise NotFound("There is no such table.")
     return kind.table.rows(getattr(page, kind.name))
-
-
-def _safe(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    clean = _CONTROL.sub("", value)
-    return f"'{clean}" if _FORMULA.match(value) else clean

@@ -57,6 +57,7 @@ class AccountHandlers:
             return View("account.html", AccountPage(email, str(error)), 422)
         access.put_user(visit.transaction, email, hashed)
         access.close_sessions_of(visit.transaction, user_id)
+        access.audit_password(visit.transaction, user_id, visit.actor)
         return self._gate.open_session(visit.transaction, user_id, "/")
 
 

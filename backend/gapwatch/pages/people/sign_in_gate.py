@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +19,7 @@ from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.doors.costly_reads import CostlyReads
 from gapwatch.doors.lanes import Places
 from gapwatch.errors import Forbidden, NotFound, NotSignedIn
+from gapwatch.hosts import KnownHosts
 from gapwatch.pages.forms import Form, read_form
 from gapwatch.pages.frame import Frame, View, Visit
 from gapwatch.pages.links import Links
@@ -45,7 +46,7 @@ class SignInGate:
         self._costly = costly
         self._places = Places(PAGES_AT_ONCE)
         self.pages = pages
-        self._public_origin = _origin(settings.public_url)
+        self._hosts = KnownHosts(settings)
         self._secure = settings.public_url.startswith("https://")
         # The __Host- prefix needs HTTPS; on plain HTTP a browser would drop such a cookie.
         self._cookie = "__Host-gapwatch" if self._secure else "gapwatch"
@@ -114,8 +115,7 @@ class SignInGate:
         """A form of another site cannot act for the person signed in here."""
         origin = request.headers.get("origin")
         site = request.headers.get("sec-fetch-site", "same-origin")
-        here = {self._public_origin[1], request.headers.get("host", "")}
-        same = origin is None or _origin(origin)[1] in here
+        same = origin is None or self._hosts.is_home(origin)
         if not same or site not in {"same-origin", "none"}:
             raise Forbidden("This form was sent from another site.")
 
@@ -140,7 +140,9 @@ class SignInGate:
             if session is None:
                 return _to_sign_in(request)
             person, memberships = session
-            if is_change and not secrets.compare_digest(person.csrf_token.encode(), form.one("csrf").encode()):
+            if is_change and not secrets.compare_digest(
+                person.csrf_token.encode(), form.one("csrf").encode("utf-8", "replace")
+            ):
                 raise Forbidden("The form is out of date; load the page again.")
             wanted = _wanted_project(request, form)
             project = next(
@@ -209,8 +211,3 @@ def _address(request: Request) -> str:
     query = request.url.query
     path: str = request.scope.get("raw_path", b"").decode("ascii", "replace") or request.url.path
     return f"{path}?{query}" if query else path
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.access.keys import new_key
+from gapwatch.access.keys import new_key, read_networks
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
-from gapwatch.store.core.audit import audit
 from gapwatch.store.people import access
 
 SCOPES = {
@@ -46,8 +46,12 @@ class KeyHandlers:
         days = visit.form.number("days")
         if not name or scope not in SCOPES or days > LONGEST_LIFE_DAYS:
             return self._view(visit, problem="Give the key a name, a scope and a life of at most ten years.")
+        try:
+            networks = read_networks(re.split(r"[\s,]+", visit.form.one("networks")[:4000]))
+        except ValueError as error:
+            return self._view(visit, problem=f"Networks: {error}.")
         fresh = new_key(self._server_secret)
-        key_id = access.add_key(
+        access.add_key(
             visit.transaction,
             visit.project_id,
             name=name,
@@ -55,15 +59,15 @@ class KeyHandlers:
             key_hash=fresh.key_hash,
             scope=scope,
             expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
+            networks=networks,
+            actor=visit.actor,
         )
-        audit(visit.transaction, visit.project_id, visit.actor, "key.created", f"key/{key_id}", scope=scope)
         return self._view(visit, made=fresh.secret, scope=scope)
 
     def revoke(self, visit: Visit) -> Response:
         key_id = visit.form.number("key")
-        if not access.revoke_key(visit.transaction, visit.project_id, key_id):
+        if not access.revoke_key(visit.transaction, visit.project_id, key_id, visit.actor):
             raise NotFound("There is no key with this id.")
-        audit(visit.transaction, visit.project_id, visit.actor, "key.revoked", f"key/{key_id}")
         return RedirectResponse(visit.frame.links.to("settings", "keys"), 303)
 
     def _view(self, visit: Visit, made: str | None = None, scope: str | None = None, problem: str = "") -> View:

@@ -12,7 +12,7 @@ from gapwatch.access.tokens import hash_token, new_token
 from gapwatch.errors import NotFound
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.people.onboarding import is_address
-from gapwatch.store.core.audit import audit
+from gapwatch.store.core.audit import audit, changes
 from gapwatch.store.people import members
 
 
@@ -81,12 +81,16 @@ class MemberHandlers:
         wanted = None if role == "none" else role
         if wanted is not None and wanted not in ROLES:
             return self._view(visit, problem="There is no such role.")
+        before = members.role_of(visit.transaction, visit.project_id, user_id)
         outcome = members.change_role(visit.transaction, visit.project_id, user_id, wanted)
         if outcome == "last admin":
             return self._view(visit, problem="The project needs an admin: make somebody else one first.")
         if outcome == "absent":
             raise NotFound("There is no such member.")
-        audit(visit.transaction, visit.project_id, visit.actor, "member.changed", f"user/{user_id}", role=role)
+        changed = changes({"role": before}, {"role": wanted})
+        audit(
+            visit.transaction, visit.project_id, visit.actor, "member.changed", f"user/{user_id}", changes=changed
+        )
         return RedirectResponse(visit.frame.links.to("settings", "members"), 303)
 
     def withdraw(self, visit: Visit) -> Response:

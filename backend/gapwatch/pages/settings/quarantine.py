@@ -8,6 +8,8 @@ from typing import Any
 from gapwatch.pages.frame import View, Visit
 from gapwatch.store.write.name_budget import SpentBudget, spent_budgets
 from gapwatch.store.write.quarantine import (
+    MOST_BYTES,
+    MOST_BYTES_A_MINUTE,
     MOST_RECORDS,
     OLDEST_DAYS,
     rejected_page,
@@ -67,6 +69,8 @@ class QuarantinePage:
     days: int
     # Keys that brought more new names than they may.
     spent: list[SpentBudget]
+    most_mb: int
+    most_mb_a_minute: int
 
 
 def show_quarantine(visit: Visit) -> View:
@@ -86,6 +90,8 @@ def show_quarantine(visit: Visit) -> View:
         most=MOST_RECORDS,
         days=OLDEST_DAYS,
         spent=spent_budgets(visit.transaction, visit.project_id),
+        most_mb=MOST_BYTES // 2**20,
+        most_mb_a_minute=MOST_BYTES_A_MINUTE // 2**20,
     )
     return View("settings_quarantine.html", page)
 

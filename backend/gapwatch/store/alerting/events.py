@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from gapwatch.store.core.audit import audit
+from gapwatch.store.core.audit import audit, changes
 from gapwatch.watching.changes import LOOK_BACK, SLACK, ChangeSpan, Happened
 
 EVENT_KINDS = ("release", "calibration", "simulator", "site", "mitigation", "other")
@@ -54,7 +54,14 @@ def record_event(
             },
         ).scalar_one()
     )
-    audit(connection, project_id, actor, "event.recorded", f"event/{number}", kind=kind, title=title)
+    made = {
+        "kind": kind,
+        "title": title,
+        "at": at.isoformat(),
+        "deployment_id": deployment_id,
+        "details": dict(details or {}),
+    }
+    audit(connection, project_id, actor, "event.recorded", f"event/{number}", changes=changes({}, made))
     return number
 
 

@@ -21,7 +21,15 @@ from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
 
 T = TypeVar("T")
 
-__all__ = ["Connection", "Database", "DatabaseError", "DatabaseUnusable", "session_options", "translate"]
+__all__ = [
+    "Connection",
+    "Database",
+    "DatabaseError",
+    "DatabaseUnusable",
+    "session_options",
+    "split_password",
+    "translate",
+]
 
 # What any statement may raise, for those who handle what nobody else did.
 DatabaseError = DBAPIError
@@ -133,6 +141,17 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def split_password(url: str) -> tuple[str, str | None]:
+    """An address for Postgres's own tools without the password, and the password; also of one that gives it as a
+    parameter.
+    """
+    parsed = make_url(url)
+    in_query = parsed.query.get("password")
+    password = parsed.password or (in_query if isinstance(in_query, str) else None)
+    bare = parsed._replace(drivername="postgresql", password=None).difference_update_query(["password"])
+    return bare.render_as_string(hide_password=False), None if password is None else str(password)
 
 
 class DatabaseUnusable(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from gapwatch.store.core.audit import audit, changes
 from gapwatch.store.tables.access import ApiKeyTable, BrowserSessionTable, MemberTable, ProjectTable, UserTable
 
 # What pages hand from one function of the store to the next without knowing SQL.
@@ -161,7 +163,10 @@ def add_key(
     key_hash: bytes,
     scope: str,
     expires_at: datetime | None,
+    networks: Sequence[str] = (),
+    actor: str,
 ) -> int:
+    """Store a key, and in the audit trail all of it but its secret; return its number."""
     statement = insert(ApiKeyTable).values(
         project_id=project_id,
         name=name,
@@ -169,8 +174,18 @@ def add_key(
         key_hash=key_hash,
         scope=scope,
         expires_at=expires_at,
+        networks=list(networks),
     )
-    return int(connection.execute(statement.returning(ApiKeyTable.id)).scalar_one())
+    key_id = int(connection.execute(statement.returning(ApiKeyTable.id)).scalar_one())
+    made = {
+        "name": name,
+        "prefix": prefix,
+        "scope": scope,
+        "expires_at": None if expires_at is None else expires_at.isoformat(),
+        "networks": list(networks),
+    }
+    audit(connection, project_id, actor, "key.created", f"key/{key_id}", changes=changes({}, made))
+    return key_id
 
 
 def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
@@ -184,6 +199,7 @@ def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
             ApiKeyTable.expires_at,
             ApiKeyTable.revoked_at,
             ApiKeyTable.last_used_at,
+            ApiKeyTable.networks,
         )
         .where(ApiKeyTable.project_id == project_id)
         .order_by(ApiKeyTable.id)
@@ -194,14 +210,25 @@ def keys(connection: Connection, project_id: int) -> list[dict[str, Any]]:
     ]
 
 
-def revoke_key(connection: Connection, project_id: int, key_id: int) -> bool:
+def revoke_key(connection: Connection, project_id: int, key_id: int, actor: str) -> bool:
     """Whether there is such a key. Revoking twice keeps the first time."""
-    done = connection.execute(
-        update(ApiKeyTable)
-        .where(ApiKeyTable.project_id == project_id, ApiKeyTable.id == key_id)
-        .values(revoked_at=func.coalesce(ApiKeyTable.revoked_at, func.now()))
-    )
-    return bool(done.rowcount)
+    its = (ApiKeyTable.project_id == project_id, ApiKeyTable.id == key_id)
+    row = connection.execute(
+        select(ApiKeyTable.name, ApiKeyTable.revoked_at).where(*its).with_for_update()
+    ).first()
+    if row is None:
+        return False
+    if row.revoked_at is None:
+        connection.execute(update(ApiKeyTable).where(*its).values(revoked_at=func.now()))
+        revoked = changes({"is_revoked": False}, {"is_revoked": True})
+        audit(connection, project_id, actor, "key.revoked", f"key/{key_id}", name=row.name, changes=revoked)
+    return True
+
+
+def audit_password(connection: Connection, user_id: int, actor: str) -> None:
+    """Say in every project of a person that their password changed; never what it was or is."""
+    for project in memberships(connection, user_id):
+        audit(connection, project.project_id, actor, "password.changed", f"user/{user_id}")
 
 
 class ProjectSlug(NamedTuple):

@@ -12,7 +12,7 @@ async def find_key(connection: AsyncConnection, prefix: str) -> KeyHolder | None
     cursor = connection.cursor(row_factory=class_row(KeyHolder))
     await cursor.execute(
         """
-        SELECT project_id, id AS key_id, prefix, scope, key_hash, expires_at, revoked_at
+        SELECT project_id, id AS key_id, prefix, scope, key_hash, expires_at, revoked_at, networks
         FROM api_keys WHERE prefix = %s
         """,
         (prefix,),

@@ -47,6 +47,13 @@ def members(connection: Connection, project_id: int) -> list[MemberRow]:
     return [MemberRow(**row) for row in rows]
 
 
+def role_of(connection: Connection, project_id: int, user_id: int) -> str | None:
+    statement = select(MemberTable.role).where(
+        MemberTable.project_id == project_id, MemberTable.user_id == user_id
+    )
+    return connection.execute(statement).scalar()
+
+
 def change_role(connection: Connection, project_id: int, user_id: int, role: str | None) -> str:
     """Give a member another role, or none: "done", "absent", or "last admin" when nobody would be left.
 

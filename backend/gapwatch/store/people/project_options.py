@@ -11,10 +11,15 @@ from gapwatch.store.core.audit import audit
 
 
 def set_option(connection: Connection, project_id: int, name: str, value: Any, actor: str) -> None:
+    before = connection.execute(
+        text("SELECT options -> :name FROM projects WHERE id = :p FOR UPDATE"), {"p": project_id, "name": name}
+    ).scalar()
     connection.execute(
         text(
             "UPDATE projects SET options = jsonb_set(options, ARRAY[:name], CAST(:value AS jsonb)) WHERE id = :p"
         ),
         {"p": project_id, "name": name, "value": json.dumps(value, ensure_ascii=False)},
     )
-    audit(connection, project_id, actor, f"{name}.changed", f"project/{project_id}", value=value)
+    audit(
+        connection, project_id, actor, f"{name}.changed", f"project/{project_id}", **{"from": before, "to": value}
+    )

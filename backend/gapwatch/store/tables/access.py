@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     DDL,
     BigInteger,
     CheckConstraint,
@@ -13,7 +14,9 @@ from sqlalchemy import (
     Index,
     LargeBinary,
     SmallInteger,
+    Text,
     event,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
@@ -141,6 +144,8 @@ class ApiKeyTable(Base):
     expires_at: Mapped[Time | None]
     revoked_at: Mapped[Time | None]
     last_used_at: Mapped[Time | None]
+    # Addresses and networks it may be used from; none: anywhere.
+    networks: Mapped[list[str]] = mapped_column(ARRAY(Text), server_default=text("'{}'"))
 
 
 class AuditEntryTable(Base):

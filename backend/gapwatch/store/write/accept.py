@@ -10,6 +10,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 
+import msgspec
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.types.json import Jsonb
@@ -21,6 +22,7 @@ from gapwatch.store.core.pool import Pool
 from gapwatch.store.write import corrections
 from gapwatch.store.write.name_budget import DEPLOYMENT, BudgetKey, field_of, known_deployments, spend
 from gapwatch.store.write.new_episodes import COPY, REFERENCE_COLUMNS, EpisodeReferences, NewEpisode
+from gapwatch.store.write.quarantine import ROW_BYTES, QuarantineBudget
 from gapwatch.store.write.registry import (
     TABLES,
     UNIQUE,
@@ -104,6 +106,18 @@ class Acceptor:
         self._pool = pool
         self._registry = Registry()
         self._new_names_a_day = new_names_a_day
+        self._quarantine_budget = QuarantineBudget()
+
+    def _within_budget(self, rejections: Sequence[Rejection]) -> list[tuple[int, str, str, Jsonb, bytes]]:
+        """The rows of refused records that a project may still store; the answer names every refusal anyway."""
+        rows = []
+        for rejected in rejections:
+            errors = msgspec.json.encode(rejected.errors)
+            size = ROW_BYTES + len(rejected.record) + len(errors)
+            if self._quarantine_budget.take(rejected.project_id, size):
+                whole = Jsonb(rejected.errors)
+                rows.append((rejected.project_id, rejected.key_prefix, rejected.code, whole, rejected.record))
+        return rows
 
     async def store(
         self,
@@ -204,7 +218,7 @@ class Acceptor:
                     await self._insert(connection, unstored, registrations)
                     await _leave_work(connection, unstored)
                 if rejections:
-                    await _quarantine(connection, rejections)
+                    await _quarantine(connection, self._within_budget(rejections))
             if not (refused and all_or_nothing):
                 self._registry.remember(registrations)
         return statuses
@@ -482,12 +496,14 @@ async def _leave_work(connection: AsyncConnection, episodes: list[NewEpisode]) -
         )
 
 
-async def _quarantine(connection: AsyncConnection, rejections: Sequence[Rejection]) -> None:
+async def _quarantine(connection: AsyncConnection, rows: Sequence[tuple[int, str, str, Jsonb, bytes]]) -> None:
+    if not rows:
+        return
     async with connection.cursor() as cursor:
         await cursor.executemany(
             """
             INSERT INTO rejected_records (project_id, key_prefix, code, errors, record)
             VALUES (%s, %s, %s, %s, %s)
             """,
-            [(r.project_id, r.key_prefix, r.code, Jsonb(r.errors), r.record) for r in rejections],
+            rows,
         )

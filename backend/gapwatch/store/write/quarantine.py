@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import Any
 
+from cachetools import TTLCache
 from sqlalchemy import Connection, text
 
-# Per project. With at most 64 KiB a record this bounds the space.
+# Of a project, and how much of one is taken in a minute by one process: what is refused may come by the gigabyte,
+# and what is deleted takes its space until Postgres has cleaned up.
 MOST_RECORDS = 1000
+MOST_BYTES = 16 * 2**20
+MOST_BYTES_A_MINUTE = 2**20
 OLDEST_DAYS = 30
+# What a row takes beside what was sent and what is wrong with it.
+ROW_BYTES = 100
+
+
+class QuarantineBudget:
+    """How many bytes of refused records each project may still store in this minute."""
+
+    def __init__(self) -> None:
+        self._used: TTLCache[tuple[int, int], int] = TTLCache(100_000, 60.0)
+
+    def take(self, project_id: int, size: int) -> bool:
+        """Whether a row of so many bytes may be stored; if so, it is counted."""
+        key = (project_id, int(time.monotonic() // 60))
+        used = self._used.get(key, 0) + size
+        if used > MOST_BYTES_A_MINUTE:
+            return False
+        self._used[key] = used
+        return True
 
 
 def rejected_page(
@@ -41,7 +64,7 @@ def rejected_page(
 
 
 def trim_rejected(connection: Connection) -> None:
-    """Delete what is too old, and what is beyond the newest thousand of a project."""
+    """Delete what is too old, and of each project what is beyond its newest thousand or beyond its bytes."""
     connection.execute(
         text("DELETE FROM rejected_records WHERE received_at < now() - make_interval(days => :days)"),
         {"days": OLDEST_DAYS},
@@ -50,12 +73,14 @@ def trim_rejected(connection: Connection) -> None:
         text(
             """
             DELETE FROM rejected_records r USING (
-                SELECT project_id, id, row_number() OVER (PARTITION BY project_id ORDER BY id DESC) AS rank
-                FROM rejected_records) ranked
-            WHERE r.project_id = ranked.project_id AND r.id = ranked.id AND ranked.rank > :most
+                SELECT project_id, id, row_number() OVER newest AS rank,
+                       sum(octet_length(record) + pg_column_size(errors)) OVER newest AS bytes
+                FROM rejected_records WINDOW newest AS (PARTITION BY project_id ORDER BY id DESC)) ranked
+            WHERE r.project_id = ranked.project_id AND r.id = ranked.id
+              AND (ranked.rank > :most OR ranked.bytes > :bytes)
             """
         ),
-        {"most": MOST_RECORDS},
+        {"most": MOST_RECORDS, "bytes": MOST_BYTES},
     )
 
 
