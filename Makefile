@@ -77,6 +77,19 @@ attack: .venv/installed-dev
 	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),60) $(BIN)/python -m pytest tests/attack tests/channels/test_egress.py \
 		tests/pages/test_routes.py tests/ingest/test_raw_bytes.py --timeout=3600
 
+# Our own code, and what is known of the locked packages; that needs the network. Waivers: pyproject.toml for bandit, and
+# .pip-audit-waivers, an id a line with its reason behind a #.
+audit: .venv/installed-dev
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive backend client
+	@$(BIN)/pip-audit --requirement requirements.lock --disable-pip --require-hashes --strict \
+		$$(sed -n 's/^\([A-Za-z0-9-]\{1,\}\).*/--ignore-vuln \1/p' .pip-audit-waivers)
+
+# What is in it, as CycloneDX.
+sbom: .venv/installed-dev
+	@$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+		--output-format JSON --output-file sbom.cdx.json
+	@echo "sbom.cdx.json"
+
 fuzz: .venv/installed-dev
 	@GAPWATCH_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest tests/ingest/test_raw_bytes.py --timeout=3600
 

@@ -73,12 +73,14 @@ def person(service: Service, service_database: Database, project: Project) -> di
 
 @pytest.fixture
 def queries(monkeypatch) -> list[str]:
-    """Every statement that this process sends, whichever way; the pool's ping when it lends a connection is none."""
+    """Every statement that this process sends, whichever way; the pool's ping when it lends a connection is none, nor is
+    the one with which a transaction becomes that of a project.
+    """
     sent: list[str] = []
     execute = psycopg.Cursor.execute
 
     def counted(self, query, *arguments, **options):
-        if str(query) != ";":
+        if str(query) != ";" and not str(query).startswith("SELECT set_config('role'"):
             sent.append(str(query))
         return execute(self, query, *arguments, **options)
 
@@ -99,8 +101,8 @@ def postgres(tmp_path_factory) -> Iterator[embedded.Server]:
 @contextmanager
 def own_database(postgres: embedded.Server, template: str = "template1") -> Iterator[str]:
     name = f"test_{next(COUNTER)}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    with psycopg.connect(postgres.admin_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} OWNER {embedded.SERVICE} TEMPLATE {template}")
         yield postgres.url.replace("/gapwatch?", f"/{name}?")
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -114,8 +116,8 @@ def empty_database_url(postgres: embedded.Server) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def migrated(postgres: embedded.Server) -> str:
     """The name of a database with the schema of this release, to copy: that takes a third of the time to migrate."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE migrated")
+    with psycopg.connect(postgres.admin_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE migrated OWNER {embedded.SERVICE}")
     database = Database(postgres.url.replace("/gapwatch?", "/migrated?"))
     migrate(database)
     database.close()

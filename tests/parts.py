@@ -87,7 +87,7 @@ class Service:
         return self.process.wait(within_s)
 
 
-def start_service(data_dir: Path, *arguments: str, ready_within_s: float = 30, **settings: str) -> Service:
+def start_service(data_dir: Path, *arguments: str, ready_within_s: float = 90, **settings: str) -> Service:
     data_dir.mkdir(parents=True, exist_ok=True)
     log_path = data_dir.with_name(f"{data_dir.name}.{next(COUNTER)}.log")
     with log_path.open("wb") as log:

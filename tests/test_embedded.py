@@ -39,9 +39,11 @@ def test_the_cluster_is_durable_private_and_has_no_port(tmp_path, run_dir):
 
 def test_the_password_is_needed_even_on_the_private_socket(tmp_path, run_dir):
     server = embedded.prepare_postgres(reachable(tmp_path) / "data", run_dir)
-    password = (tmp_path / "data" / "postgres-password").read_text()
-    with embedded.running(server), pytest.raises(psycopg.OperationalError, match="authentication failed"):
-        psycopg.connect(server.url.replace(password, "guessed"))
+    with embedded.running(server):
+        for url, name in ((server.url, "postgres-service-password"), (server.admin_url, "postgres-password")):
+            password = (tmp_path / "data" / name).read_text()
+            with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+                psycopg.connect(url.replace(password, "guessed"))
 
 
 def test_a_postgres_left_behind_is_stopped_before_the_next_starts(tmp_path, run_dir):

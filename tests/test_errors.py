@@ -136,7 +136,7 @@ def broken_app(tmp_path):
 def call(app, method, path, **options):
     async def run():
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.request(method, path, **options)
 
     # In a thread of its own: a browser test may have left a running loop in this one.

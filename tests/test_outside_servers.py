@@ -55,7 +55,7 @@ def outside_postgres(tmp_path):
 
     def is_up() -> bool:
         with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute("CREATE ROLE robot LOGIN PASSWORD 'p@ss/word'")
+            connection.execute("CREATE ROLE robot LOGIN CREATEROLE PASSWORD 'p@ss/word'")
             connection.execute("CREATE DATABASE fleet OWNER robot")
         return True
 

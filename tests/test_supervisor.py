@@ -74,7 +74,7 @@ def test_stopping_leaves_no_process_socket_or_lock(data_dir, number):
     assert not run_dir.exists()
     # The binaries are beside the data when the clone is closed to the account that runs Postgres.
     left = {path.name for path in data_dir.iterdir()} - {"postgres-binaries-18"}
-    assert left == {"postgres", "postgres-password", "secret-key"}
+    assert left == {"postgres", "postgres-password", "postgres-service-password", "secret-key"}
     assert not (data_dir / "postgres" / "postmaster.pid").exists()
 
 

@@ -132,10 +132,12 @@ def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
         robot_routes(database, keyring, nudger),
         calendar_routes(database, keyring),
         key_routes(database, keyring, settings.server_secret()),
-        metrics_routes(database, keyring, settings.server_secret()),
+        metrics_routes(database, keyring, settings.server_secret(), settings.operator_token),
     ):
         app.include_router(router)
-    app.router.routes += HealthRoutes(database, settings.data_dir, settings.server_secret()).routes()
+    app.router.routes += HealthRoutes(
+        database, settings.data_dir, settings.server_secret(), settings.operator_token
+    ).routes()
     app.router.routes += PageRoutes(
         database,
         pages,

@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from gapwatch.store.core.embedded_database import make_database
+from gapwatch.store.core.embedded_database import ServiceRole, make_database
 
 POSTGRES_MAJOR = "18"
+# The database, and the superuser of the cluster; the service itself is a role that owns its tables and no more.
 DATABASE = "gapwatch"
+SERVICE = "gapwatch_service"
 # A Unix socket path may have 107 bytes; Postgres appends "/.s.PGSQL.5432".
 LONGEST_RUN_DIR = 80
 # Where root keeps the cluster when the unprivileged account cannot reach the data directory.
@@ -58,6 +60,8 @@ class Server:
     url: str
     stop_signal: signal.Signals
     is_ready: Callable[[], bool]
+    # Of the superuser that made the cluster, whom the service never is.
+    admin_url: str = ""
 
 
 def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
@@ -96,8 +100,14 @@ def prepare_postgres(data_dir: Path, run_dir: Path) -> Server:
     argv = [str(binaries / "postgres"), "-D", str(cluster)]
     for name, value in options.items():
         argv += ["-c", f"{name}={value}"]
-    url = f"postgresql://{DATABASE}:{password}@/{DATABASE}?host={quote(str(run_dir), safe='')}"
-    return Server("postgres", tuple(argv), account, url, signal.SIGINT, lambda: make_database(url, DATABASE))
+    tail = f"@/{DATABASE}?host={quote(str(run_dir), safe='')}"
+    own = _password(data_dir, "postgres-service-password")
+    url, admin_url = f"postgresql://{SERVICE}:{own}{tail}", f"postgresql://{DATABASE}:{password}{tail}"
+
+    def is_ready() -> bool:
+        return make_database(admin_url, DATABASE, ServiceRole(SERVICE, own))
+
+    return Server("postgres", tuple(argv), account, url, signal.SIGINT, is_ready, admin_url)
 
 
 def _shared_buffers_mb() -> int:
@@ -300,8 +310,8 @@ def _reachable_binaries(home: Path, account: ServerAccount | None) -> Path:
     return copy / package.name / installed.name / "bin"
 
 
-def _password(data_dir: Path) -> str:
-    path = data_dir / "postgres-password"
+def _password(data_dir: Path, name: str = "postgres-password") -> str:
+    path = data_dir / name
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(32))

@@ -34,8 +34,8 @@ class Keyring:
         return _allowed(await self.know(authorization, client), scope)
 
     async def know(self, authorization: list[str], client: str | None) -> KeyHolder:
-        """Return the holder of a valid key. Absent, wrong, revoked, expired and used from where it may not be get one
-        answer. `client` is the address of the sender.
+        """Return the holder of a valid key. Absent, wrong, revoked, expired and used from where it may not be get
+        one answer. `client` is the address of the sender.
         """
         secret = bearer(authorization[0]) if len(authorization) == 1 else None
         holder = None

@@ -52,6 +52,7 @@ class Settings(BaseSettings):
     allowed_hosts: str = ""
     trusted_proxies: str = ""
     secret_key: Annotated[str, Field(min_length=32)] | None = None
+    operator_token: Annotated[str, Field(min_length=32)] | None = None
     ingest_rate: Annotated[float, Field(gt=0)] = 100_000
     new_names_a_day: Annotated[int, Field(ge=1, le=1_000_000)] = 2000
     allow_private_targets: bool = False

@@ -229,7 +229,7 @@ def test_a_key_that_is_bound_to_networks_works_from_nowhere_else(project):
 
 @pytest.mark.parametrize("tool", ["pg_dump"])
 def test_a_backup_shows_no_password_in_the_list_of_processes(service, tmp_path, tool):
-    secret = (service.data_dir / "postgres-password").read_text()
+    secret = (service.data_dir / "postgres-service-password").read_text()
     seen, done = [], threading.Event()
 
     def look():

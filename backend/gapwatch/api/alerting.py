@@ -59,7 +59,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
     def list_alerts(query: Annotated[AlertQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Newest first. Alerts of one deployment that are open together share an `incident` and a notification."""
         states: list[str] = OPEN if query.state == "open" else [] if query.state is None else [query.state]
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rows = alert_list.alerts_page(
                 connection,
                 holder.project_id,
@@ -77,13 +77,13 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
     @router.get("/alerts/{alert_id}", dependencies=[once], summary="Read an alert", responses=problems(*READ, 404))
     def read_alert(alert_id: AlertId, holder: KeyHolder = reader) -> Any:
         """With its evidence, its history, its incident and everything that was sent of it."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             return JSONResponse(_public(_find_alert(connection, holder.project_id, alert_id)))
 
     @router.get("/deliveries", dependencies=[once], summary="List deliveries", responses=problems(*READ))
     def list_deliveries(query: Annotated[DeliveryQuery, Query()], holder: KeyHolder = reader) -> Any:
         """The log of the outbox, newest first, each delivery with every attempt and what the other side said."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rows = alert_list.deliveries_page(
                 connection,
                 holder.project_id,
@@ -105,7 +105,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
     admin = Depends(keyring.needs("admin"))
 
     def act(holder: KeyHolder, alert_id: int, action: Callable[[Connection, str], bool]) -> JSONResponse:
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not action(connection, actor_of(holder)):
                 raise _no_such_alert()
             alert = _find_alert(connection, holder.project_id, alert_id)

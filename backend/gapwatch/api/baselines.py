@@ -48,7 +48,7 @@ def baseline_routes(database: Database, keyring: Keyring) -> APIRouter:
 
         A simulator that is named in a query is used for that query all the same.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment = _deployment(connection, holder.project_id, slug)
             known = directory.simulators(connection, holder.project_id)
             matches = [i for i, pair in known.items() if pair == (wanted.simulator, wanted.version)]
@@ -68,7 +68,7 @@ def baseline_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def unpin(slug: str, holder: KeyHolder = admin) -> Response:
         """Compare this deployment with the simulator that has the most episodes again."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment = _deployment(connection, holder.project_id, slug)
             pin_baseline(connection, holder.project_id, deployment.id, None, f"key/{holder.prefix}")
         return Response(status_code=204)

@@ -40,7 +40,7 @@ def calendar_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get(PATH, summary="Read the calendar", responses=problems(*READ, 404))
     def get_calendar(slug: str, holder: KeyHolder = reader) -> Any:
         """Shifts, time zone and holidays, and the next five times; null while the hours are learned instead."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment_id = _deployment_id(connection, holder.project_id, slug)
             stored = calendars.stored_calendars(connection, holder.project_id, deployment_id).get(deployment_id)
         return JSONResponse(_shown(slug, stored))
@@ -58,7 +58,7 @@ def calendar_routes(database: Database, keyring: Keyring) -> APIRouter:
 
         A shift that ends before it begins ends on the next day. Holidays take away the shifts that begin on them.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment_id = _deployment_id(connection, holder.project_id, slug)
             calendars.put_calendar(connection, holder.project_id, deployment_id, wanted, actor_of(holder))
             stored = calendars.stored_calendars(connection, holder.project_id, deployment_id).get(deployment_id)
@@ -67,7 +67,7 @@ def calendar_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.delete(PATH, status_code=204, summary="Delete the calendar", responses=problems(*READ, 404))
     def delete_calendar(slug: str, holder: KeyHolder = admin) -> Response:
         """The hours of the deployment are learned from its episodes again."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment_id = _deployment_id(connection, holder.project_id, slug)
             calendars.delete_calendar(connection, holder.project_id, deployment_id, actor_of(holder))
         return Response(status_code=204)

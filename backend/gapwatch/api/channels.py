@@ -44,7 +44,7 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
         return None if secrets is None else StoredConfig(channels[0].kind, dict(channels[0].config), secrets)
 
     def save(wanted: bodies.ChannelBody, holder: KeyHolder, channel_id: int | None) -> dict[str, Any]:
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             # Secrets that are left out stay, nobody can read them back to send them again; but only while they go
             # to whom they were given for.
             stored = None if channel_id is None else stored_config(connection, holder.project_id, channel_id)
@@ -84,7 +84,7 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
     @router.get("/channels", dependencies=[once], summary="List channels", responses=problems(*READ))
     def list_channels(holder: KeyHolder = reader) -> Any:
         """Where alerts go, without anything secret."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             channels = alert_settings.channels(connection, holder.project_id)
             shown = [_channel(connection, holder.project_id, channel) for channel in channels]
         return JSONResponse({"channels": shown})
@@ -119,7 +119,7 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
         channel_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin
     ) -> Response:
         """Nothing goes there any more and its secrets are gone; its deliveries stay in the log."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not alert_settings.disable_channel(connection, holder.project_id, channel_id, actor_of(holder)):
                 raise NotFound("There is no channel with this id.")
         return Response(status_code=204)
@@ -138,7 +138,7 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
         A mail address that has not confirmed is sent its link again instead, at most once a minute; `sent` says
         which of the two the answer is of, and `waiting_for_confirmation` names such addresses.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             channels = alert_settings.channels(connection, holder.project_id, channel_id)
             if not channels:
                 raise NotFound("There is no channel with this id.")
@@ -155,7 +155,7 @@ def _test_route(router: APIRouter, database: Database, keyring: Keyring, nudger:
         nudger.nudge("send")
         until = time.monotonic() + TEST_WITHIN_S
         while time.monotonic() < until:
-            with database.transaction() as connection:
+            with database.transaction(holder.project_id) as connection:
                 attempt = alert_list.attempt_of(connection, holder.project_id, deliveries[0])
             if attempt is not None:
                 return JSONResponse(as_json({**result, "delivery": deliveries[0], **attempt}))

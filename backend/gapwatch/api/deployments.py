@@ -73,7 +73,7 @@ def deployment_routes(database: Database, keyring: Keyring, costly: CostlyReads)
         if "\0" in slug:
             raise NotFound("There is no deployment with this name.")
         question = question_of(asked, datetime.now(UTC))
-        with database.reading() as connection:
+        with database.reading(holder.project_id) as connection:
             subject = deployment_subject(connection, holder.project_id, slug)
             sides = load_sides(connection, holder.project_id, subject, question, needs)
         return answered(answer(sides))
@@ -89,7 +89,7 @@ def deployment_routes(database: Database, keyring: Keyring, costly: CostlyReads)
         Success on both sides with Wilson's intervals, and the drop with Newcombe's. A deployment's own `drop` also
         knows of sessions and pairs.
         """
-        with database.reading() as connection:
+        with database.reading(holder.project_id) as connection:
             question = question_of(query, datetime.now(UTC))
             answer = answer_fleet(connection, holder.project_id, question, query.after, query.limit, query.order)
         return answered(answer)

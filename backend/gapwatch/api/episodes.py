@@ -47,7 +47,7 @@ def episode_routes(database: Database, keyring: Keyring, exports: Exports) -> AP
     )
     def list_episodes(query: Annotated[EpisodeList, Query()], holder: KeyHolder = reader) -> Any:
         """Episodes that match every filter, newest first, a page at a time. Follow `next` until it is null."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             page, next_place = episodes.episodes_page(
                 connection, holder.project_id, query, read_mark(query.after), query.limit
             )
@@ -66,7 +66,7 @@ def episode_routes(database: Database, keyring: Keyring, exports: Exports) -> AP
         exports at a time. A reader that stalls is cut off: a file is complete only if its last chunk came.
         """
         asked = query.model_dump(mode="json", exclude_defaults=True, exclude={"format"})
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             audit(
                 connection,
                 holder.project_id,
@@ -86,7 +86,7 @@ def episode_routes(database: Database, keyring: Keyring, exports: Exports) -> AP
     )
     def read_episode(episode_id: str, holder: KeyHolder = reader) -> Any:
         """The record as it was sent, with `received_at`, `revision` and, if it was wrong, `clock_skew_s`."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             record = episodes.find_episode(connection, holder.project_id, _storable(episode_id))
         if record is None:
             raise _no_such_episode()

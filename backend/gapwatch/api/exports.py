@@ -67,7 +67,7 @@ class Exports:
 def export_chunks(
     database: Database, project_id: int, wanted: EpisodeFilter, kind: str
 ) -> Generator[bytes, None, None]:
-    with database.transaction() as connection:
+    with database.transaction(project_id) as connection:
         names = episodes.known_names(connection, project_id)
         records = episodes.stream_episodes(connection, project_id, wanted)
         if kind == "ndjson":

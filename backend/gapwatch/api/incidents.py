@@ -71,7 +71,7 @@ def incident_routes(database: Database, keyring: Keyring, nudger: Nudger) -> API
         `now` is the success of the newest 100 decided episodes since `changed_at`, `before` that of the 300 before
         it, or of sim where the deployment has no past of its own; both with n and interval.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rows = incident_list.incidents_page(
                 connection,
                 holder.project_id,
@@ -96,7 +96,7 @@ def incident_routes(database: Database, keyring: Keyring, nudger: Nudger) -> API
     )
     def read_incident(incident_id: IncidentId, holder: KeyHolder = reader) -> Any:
         """With what is known now of its change, robots, slices and failures, its history and what was sent."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             return JSONResponse(as_json(_whole(connection, holder.project_id, incident_id)))
 
     _action_routes(router, database, keyring, nudger)
@@ -107,7 +107,7 @@ def _action_routes(router: APIRouter, database: Database, keyring: Keyring, nudg
     admin = Depends(keyring.needs("admin"))
 
     def act(holder: KeyHolder, incident_id: int, action: Callable[[Connection, str], bool]) -> JSONResponse:
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not action(connection, actor_of(holder)):
                 raise _no_such_incident()
             incident = _whole(connection, holder.project_id, incident_id)

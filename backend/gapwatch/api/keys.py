@@ -40,7 +40,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
     @router.get("/keys", dependencies=[once], summary="List keys", responses=problems(401, 403, 422, 503))
     def list_keys(holder: KeyHolder = admin) -> Any:
         """Every key of the project: name, first letters, scope, and when it was last used. Never the key."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             return JSONResponse({"keys": access.keys(connection, holder.project_id)})
 
     @router.post(
@@ -57,7 +57,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
         fresh = new_key(server_secret)
         days = wanted.expires_days
         expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             key_id = access.add_key(
                 connection,
                 holder.project_id,
@@ -86,7 +86,7 @@ def key_routes(database: Database, keyring: Keyring, server_secret: bytes) -> AP
     )
     def revoke_key(key_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
         """The key stops working within a second, everywhere."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not access.revoke_key(connection, holder.project_id, key_id, f"key/{holder.prefix}"):
                 raise NotFound("There is no key with this id.")
         return Response(status_code=204)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse
+from starlette.requests import Request
 
-from gapwatch.access.keys import KeyHolder
+from gapwatch.api.health import is_operator
 from gapwatch.api.problems import problems
 from gapwatch.keyring import Keyring
 from gapwatch.server_secret import is_right, unreadable
@@ -17,9 +18,18 @@ from gapwatch.store.fold import work
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def metrics_routes(database: Database, keyring: Keyring, server_secret: bytes) -> APIRouter:
+def metrics_routes(
+    database: Database, keyring: Keyring, server_secret: bytes, operator_token: str | None
+) -> APIRouter:
     router = APIRouter(tags=["health"])
-    reader = Depends(keyring.needs("read"))
+
+    async def project_of(request: Request) -> int | None:
+        """The project whose figures are asked for; None for the operator, who may see all."""
+        if is_operator(request, operator_token):
+            return None
+        return (await keyring.needs("read")(request)).project_id
+
+    scraper = Depends(project_of)
 
     @router.get(
         "/metrics",
@@ -28,15 +38,21 @@ def metrics_routes(database: Database, keyring: Keyring, server_secret: bytes) -
         | {200: {"description": "Prometheus text.", "content": {"text/plain": {"example": "gapwatch_up 1\n"}}}},
         response_class=PlainTextResponse,
     )
-    def read_metrics(_: KeyHolder = reader) -> PlainTextResponse:
-        """How far the numbers are behind the episodes, and how long the workers have been silent."""
+    def read_metrics(project_id: int | None = scraper) -> PlainTextResponse:
+        """How far the numbers are behind the episodes, and how long the workers have been silent.
+
+        With a key, of its project; with `GAPWATCH_OPERATOR_TOKEN`, of all together.
+        """
         with database.transaction() as connection:
-            backlog = work.backlog(connection)
             silent_s = heartbeats.seconds_since(connection, "worker")
+            is_secret_right = is_right(connection, server_secret)
+        with database.transaction(project_id) as connection:
+            # Row security is what makes these figures those of one project.
+            backlog = work.backlog(connection)
             unwatched_s, unsent = watch_queue.oldest_due_s(connection), outbox.outbox_backlog(connection)
             not_taken_again = resending.failing_channels(connection)
             undelivered = outbox.undelivered(connection)
-            is_secret_right, unread = is_right(connection, server_secret), unreadable(connection, server_secret)
+            unread = unreadable(connection, server_secret)
         figures = [
             ("gapwatch_up", "The web part answers and reaches the database.", 1),
             ("gapwatch_work_oldest_seconds", "Age of the oldest work that was not tried yet.", backlog.oldest_s),

@@ -59,7 +59,7 @@ def policy_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> 
         if "\0" in name:
             raise NotFound("There is no policy with this name and version.")
         question = question_of(asked, datetime.now(UTC))
-        with database.reading() as connection:
+        with database.reading(holder.project_id) as connection:
             subject = policy_subject(connection, holder.project_id, name, asked.version)
             sides = load_sides(connection, holder.project_id, subject, question, needs)
         return answered(answer(sides))

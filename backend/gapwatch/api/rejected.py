@@ -46,7 +46,7 @@ def rejected_routes(database: Database, keyring: Keyring) -> APIRouter:
 
         The newest thousand of a project are kept, for 30 days, the first 64 KiB of each.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             records = rejected_page(connection, holder.project_id, query.code, query.after, query.limit + 1)
         page = records[: query.limit]
         return JSONResponse({"rejected": page, "next": page[-1]["id"] if len(records) > len(page) else None})

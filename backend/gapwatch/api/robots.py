@@ -99,7 +99,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
     @router.get("/robots", dependencies=[once], summary="List robots", responses=problems(*READ))
     def list_robots(query: Annotated[RobotQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Every robot by name: its deployment, when it was last heard, whether it works, and its open alert."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rows = robot_statuses.list_robots(
                 connection,
                 holder.project_id,
@@ -122,7 +122,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         """
         if (wanted.robot is None) == (wanted.deployment is None):
             raise fault("/body/robot", "robot-needed", "Give the name of the robot.")
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             robot = wanted.robot
             if robot is None:
                 robot = f"{NO_ROBOT}{_deployment(connection, holder.project_id, str(wanted.deployment)).id}"
@@ -141,7 +141,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         What a robot says of itself, with a key of scope ingest, also ends with its next live episode. `applied` is
         false when a newer statement stands, or when people said something that a robot cannot take back.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             answer = _set(connection, holder, name, wanted)
         nudger.nudge("send")
         return JSONResponse(answer)
@@ -152,7 +152,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         holder: KeyHolder = admin,
     ) -> Any:
         """The same as the call below with the name in the body."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             answer = _move(connection, holder, wanted.robot, wanted)
         nudger.nudge("send")
         return JSONResponse(answer)
@@ -164,7 +164,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
         holder: KeyHolder = admin,
     ) -> Any:
         """It belongs to another deployment from now on; its silence at the old one ends."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             answer = _move(connection, holder, name, wanted)
         nudger.nudge("send")
         return JSONResponse(answer)
@@ -172,7 +172,7 @@ def robot_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
     @router.get("/robots/{name:path}", summary="Look at a robot", responses=problems(*READ, 404))
     def get_robot(name: str, holder: KeyHolder = reader) -> Any:
         """The same as in the list, and the newest of what was said about it."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             robot = _known(connection, holder.project_id, name)
             history = robot_statuses.history_of(connection, holder.project_id, robot)
             answer = _listed(connection, holder.project_id, robot)

@@ -34,7 +34,7 @@ def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> AP
         """Every rule in force. Those with `default` true every project has; a rule of the same name replaces
         one.
         """
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rules = alert_settings.rules(connection, holder.project_id)
             names = {
                 channel.id: channel.name for channel in alert_settings.channels(connection, holder.project_id)
@@ -46,7 +46,7 @@ def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> AP
         wanted: Annotated[bodies.RuleBody, Body(openapi_examples=example(bodies.RULE))], holder: KeyHolder = admin
     ) -> Any:
         """Replaces the rule of this name, also a default one. Its detectors begin anew if parameters changed."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rule = _read_rule(connection, holder.project_id, wanted)
             alert_settings.put_rule(connection, holder.project_id, rule, actor_of(holder))
             names = {
@@ -59,7 +59,7 @@ def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> AP
     )
     def delete_rule(name: Annotated[str, Path(max_length=128)], holder: KeyHolder = admin) -> Response:
         """A default rule of that name is in force again; to switch one off, post it with `enabled` false."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             known = "\0" not in name and alert_settings.delete_rule(
                 connection, holder.project_id, name, actor_of(holder)
             )
@@ -85,7 +85,7 @@ def rule_routes(database: Database, keyring: Keyring, costly: CostlyReads) -> AP
         except ValidationError as error:
             raise refuse(error, "params") from None
         rule = Rule("preview", wanted.kind, params, "info", wanted.match)
-        with database.reading() as connection:
+        with database.reading(holder.project_id) as connection:
             preview = try_rule(connection, holder.project_id, rule, wanted.days, datetime.now(UTC))
         return JSONResponse(as_json(preview))
 

@@ -47,7 +47,7 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get("/silences", dependencies=[once], summary="List silences", responses=problems(*READ))
     def list_silences(query: Annotated[SilenceQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Those that hold or will hold."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             silences = alert_settings.silences(connection, holder.project_id, all_of_them=query.all)
         return JSONResponse({"silences": as_json([_shown(silence) for silence in silences])})
 
@@ -68,7 +68,7 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
         if wanted.kind == "maintenance" and (wanted.match.rule or wanted.match.severity):
             message = "Maintenance is of deployments; leave out `rule` and `severity`."
             raise fault("/body/match", "not-a-deployment", message)
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             silence_id = alert_settings.add_silence(
                 connection,
                 holder.project_id,
@@ -96,7 +96,7 @@ def silence_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def end_silence(silence_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
         """What it covered and still goes on is told within seconds."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not alert_settings.end_silence(connection, holder.project_id, silence_id, actor_of(holder)):
                 raise NotFound("There is no silence with this id.")
         return Response(status_code=204)
@@ -112,7 +112,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     @router.get("/events", dependencies=[once], summary="List events", responses=problems(*READ))
     def list_events(query: Annotated[EventQuery, Query()], holder: KeyHolder = reader) -> Any:
         """Dated facts that may explain a change, newest first."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             rows = events.events_page(
                 connection,
                 holder.project_id,
@@ -137,7 +137,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
             details["site"] = wanted.site
         if wanted.robots:
             details["robots"] = wanted.robots
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             deployment_id = None
             if wanted.deployment is not None:
                 deployment = directory.find_deployment(connection, holder.project_id, wanted.deployment)

@@ -43,7 +43,7 @@ def simulator_routes(database: Database, keyring: Keyring, costly: CostlyReads) 
         """
         if "\0" in name:
             raise NotFound("There is no simulator with this name and version.")
-        with database.reading() as connection:
+        with database.reading(holder.project_id) as connection:
             question = question_of(query, datetime.now(UTC))
             answer = answer_trust(connection, holder.project_id, name, query.version, query.task, question)
         return answered(answer)

@@ -12,6 +12,7 @@ from gapwatch import embedded
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.migrate import alembic_config, migrate
 from gapwatch.store.core.schema_version import is_current, newest_revision
+from gapwatch.store.core.tenancy import protect_tables
 from gapwatch.store.tables import Base
 
 # Tables that stand above projects: who exists, and how the parts are doing.
@@ -66,6 +67,8 @@ def test_models_and_migrations_make_the_same_schema_to_the_letter(database):
     migrated = dumped_schema(database.url)
     migrate(database, "base")
     Base.metadata.create_all(database.engine)
+    with database.transaction() as connection:
+        protect_tables(connection)
     created = dumped_schema(database.url)
     difference = list(difflib.unified_diff(sorted(migrated), sorted(created), lineterm="", n=0))
     assert difference == []

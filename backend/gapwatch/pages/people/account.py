@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from starlette.responses import RedirectResponse, Response
@@ -16,6 +17,9 @@ from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import SignInGate
 from gapwatch.store.core.audit import audit
 from gapwatch.store.people import access
+
+# Without those that look alike.
+SUFFIX_LETTERS, SUFFIX_LENGTH, LONGEST_SLUG = "abcdefghjkmnpqrstuvwxyz23456789", 5, 63
 
 
 @dataclass(frozen=True)
@@ -72,10 +76,11 @@ def make_project(visit: Visit) -> View | Response:
         raise Forbidden("Only an admin of a project can make another.")
     slug = visit.form.line("slug", 64)
     problem = "" if is_slug(slug) else "A name is made of small letters, digits and hyphens, at most 63."
-    if not problem and access.project_id(visit.transaction, slug) is not None:
-        problem = "This name is taken."
     if problem:
         return View("projects.html", _projects(visit, problem), 422)
+    # Names are of all tenants together. With letters of chance none is ever taken, which would tell of another's.
+    letters = "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(SUFFIX_LENGTH))
+    slug = f"{slug[: LONGEST_SLUG - SUFFIX_LENGTH - 1].rstrip('-')}-{letters}"
     project_id = access.ensure_project(visit.transaction, slug)
     access.put_member(visit.transaction, project_id, visit.person.user_id, "admin")
     audit(visit.transaction, project_id, visit.actor, "project.created", f"project/{slug}")

@@ -23,6 +23,10 @@ FIRST_PROJECT = "main"
 _ADDRESS = re.compile(r"[^@\s]{1,128}@[^@\s]{1,127}")
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
+REFUSED_CHOICE = (
+    "This password does not do. If you have an account here, give its password; if not, choose one of 8 to 256 "
+    "characters that is not among the first that are guessed: a few unrelated words."
+)
 OVER = (
     "This link was used, is over, or was never made. Ask whoever sent it for a new one; "
     "for a new service, its log has the set-up link, and every start makes a fresh one."
@@ -45,7 +49,6 @@ class InvitationPage:
     project: str
     role: str
     invited_by: str
-    is_known: bool
 
 
 def is_address(text: str) -> bool:
@@ -100,14 +103,16 @@ class OnboardingHandlers:
         token = form.one("token")
         with self._gate.database.transaction() as transaction:
             page = _invitation_page(transaction, token)
+            is_known = access.find_user(transaction, page.email) is not None
         # Somebody who has an account proves it; somebody new chooses a password.
-        if page.is_known:
+        if is_known:
             user_id, status = self._sign_in.check(request, page.email, form.one("password"))
-            problem = "" if user_id else "This is not the password of your account."
-            hashed = ""
+            problem, hashed = ("" if user_id else REFUSED_CHOICE), ""
         else:
             user_id, status = None, 422
             problem, hashed = _hashed(page.email, form.one("password"))
+            # Whoever made the link may look at it too: it does not say who has an account here.
+            problem = REFUSED_CHOICE if problem else ""
         if problem:
             page = InvitationPage(**{**vars(page), "problem": problem})
             return self._gate.pages.render("invitation.html", status, page=page)
@@ -153,7 +158,6 @@ def _invitation_page(transaction: access.Transaction, token: str) -> InvitationP
     invitation = members.find_invitation(transaction, hash_token(token)) if token else None
     if invitation is None:
         raise NotFound(OVER)
-    known = access.find_user(transaction, invitation.email) is not None
     return InvitationPage(
         token=token,
         problem="",
@@ -161,5 +165,4 @@ def _invitation_page(transaction: access.Transaction, token: str) -> InvitationP
         project=invitation.project,
         role=invitation.role,
         invited_by=invitation.invited_by,
-        is_known=known,
     )

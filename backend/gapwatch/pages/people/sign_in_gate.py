@@ -26,6 +26,7 @@ from gapwatch.pages.links import Links
 from gapwatch.pages.templates import Pages
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
+from gapwatch.store.core.tenancy import enter_project
 from gapwatch.store.fold import project_changes
 from gapwatch.store.people import access
 
@@ -159,6 +160,9 @@ class SignInGate:
                     f"This needs the role {needed}; yours in {project.slug} is {project.role}. "
                     "An admin of the project can change that under Settings, Members."
                 )
+            if needed is not None:
+                # From here on the database shows this project alone, whatever a query forgets to ask for.
+                enter_project(transaction, project.project_id)
             state = project_changes.project_state(transaction, project.project_id)
             frame = Frame(
                 email=person.email,

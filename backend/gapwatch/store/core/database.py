@@ -18,6 +18,7 @@ from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
 from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
+from gapwatch.store.core.tenancy import enter_project
 
 T = TypeVar("T")
 
@@ -83,10 +84,12 @@ class Database:
         )
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Run one transaction. Raise the server's faults as our own 503 and 507."""
+    def transaction(self, project_id: int | None = None) -> Iterator[Connection]:
+        """Run one transaction, of a project as its tenant. Raise the server's faults as our own 503 and 507."""
         try:
             with self.engine.begin() as connection:
+                if project_id is not None:
+                    enter_project(connection, project_id)
                 yield connection
         except DBAPIError as error:
             raise translate(error) from error
@@ -94,11 +97,12 @@ class Database:
             raise ServiceUnavailable("All database connections are busy; try again shortly.") from error
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Give a request one consistent view, so that what it reads in several queries adds up."""
+    def reading(self, project_id: int) -> Iterator[Connection]:
+        """Give a request one consistent view of a project, so that what it reads in several queries adds up."""
         options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
         try:
             with self.engine.connect().execution_options(**options) as connection, connection.begin():
+                enter_project(connection, project_id)
                 yield connection
         except DBAPIError as error:
             raise translate(error) from error

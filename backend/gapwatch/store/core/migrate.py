@@ -9,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from gapwatch.settings import ROOT
 from gapwatch.store.core.database import Database, DatabaseUnusable
+from gapwatch.store.core.tenancy import RoleMissing, allow_drops, ensure_tenant_role, protect_tables
 
 # Two `migrate` at once (two containers starting) wait for each other on this advisory lock.
 MIGRATION_LOCK = 0x6A9_3A7C4
@@ -28,7 +29,13 @@ def migrate(database: Database, revision: str = "head") -> None:
         connection.commit()
         config.attributes["connection"] = connection
         going_down = revision.startswith("-") or revision == "base"
+        ensure_tenant_role(connection)
+        connection.commit()
+        if going_down:
+            allow_drops(connection)
         (command.downgrade if going_down else command.upgrade)(config, revision)
+        protect_tables(connection)
+        connection.commit()
         # The session holds the lock; closing it for good releases the lock with it.
         connection.invalidate()
 
@@ -37,6 +44,8 @@ def migrate_or_explain(database: Database) -> None:
     """Bring the database up to date. Raise DatabaseUnusable with the server's reason."""
     try:
         migrate(database)
+    except RoleMissing as error:
+        raise DatabaseUnusable(str(error)) from error
     except OperationalError as error:
         raise DatabaseUnusable(str(error.orig).strip().splitlines()[0]) from error
 
@@ -49,6 +58,8 @@ def clear_for_restore(database: Database) -> bool:
             return False
         connection.execute(text("DROP SCHEMA public CASCADE"))
         connection.execute(text("CREATE SCHEMA public"))
+        # A dump holds the policies of the role, and not the role.
+        ensure_tenant_role(connection)
     return True
 
 
