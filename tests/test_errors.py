@@ -129,7 +129,7 @@ def broken_app(tmp_path):
     def fail(_):
         raise RuntimeError("the password is hunter2")
 
-    app._app._app.router.routes.insert(0, Route("/api/v1/fail", fail))
+    app._app._app._app.router.routes.insert(0, Route("/api/v1/fail", fail))
     return app
 
 

@@ -14,7 +14,7 @@ from gapwatch.watching.rules import Rule
 
 def preview(stage, kind, days=90, **params):
     rule = Rule("preview", kind, read_params(kind, params), "info")
-    with stage.database.reading() as connection:
+    with stage.database.reading(stage.project_id) as connection:
         found = try_rule(connection, 1, rule, days, datetime.now(UTC))
     return {one["deployment"]: one["firings"] for one in found["deployments"]}
 

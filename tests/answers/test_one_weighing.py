@@ -55,7 +55,7 @@ def both_sides(lab, connection, slug, needs):
 
 def ledger_and_groups(lab, slug):
     """In this process, where a test may say how many failures are read."""
-    with lab.project.database.reading() as connection:
+    with lab.project.database.reading(lab.project.id) as connection:
         sides = both_sides(lab, connection, slug, LEDGER_NEEDS)
         weighed = weigh_sides(sides)
         ledger = answer_ledger(sides, weighed)
@@ -111,7 +111,7 @@ def test_they_do_where_one_side_is_labelled_and_where_failures_are_a_sample(lab,
 def leads_of(lab, since=None, now=NOW):
     """The fleet's leading categories, by slug."""
     question = question_of(StatisticsFilter(since=since), now)
-    with lab.project.database.reading() as connection:
+    with lab.project.database.reading(lab.project.id) as connection:
         known = directory.deployments(connection, lab.project.id, None, 100)
         rows = fleet_rows(connection, lab.project.id, known, question, 0.05)
         return leading_categories(connection, lab.project.id, known, rows, Taxonomy(), question.window.since)
@@ -162,7 +162,7 @@ def as_shown(connection, lab, episode_id):
 )
 def test_an_episode_has_the_weights_of_its_row_in_the_ledger(lab, world):
     world(lab)
-    with lab.project.database.reading() as connection:
+    with lab.project.database.reading(lab.project.id) as connection:
         slug = lab.ask("/deployments")["deployments"][0]["slug"]
         sides, rows = in_the_ledger(lab, connection, slug)
         assert len(rows) > 50
@@ -191,7 +191,7 @@ def test_an_unlabelled_episode_of_a_side_that_was_evened_out_has_its_rows_weight
             *attempts(real, 90, 12, failure={"phase": "lift"}),
         ]
     )
-    with lab.project.database.reading() as connection:
+    with lab.project.database.reading(lab.project.id) as connection:
         _, rows = in_the_ledger(lab, connection, "berlin-line-3")
         episode_id, weights = next(iter(rows.items()))
         assert weights == {"object_property": 1.0}

@@ -43,7 +43,7 @@ def busy(lab):
 
 
 def load(lab, asked, needs):
-    with lab.project.database.reading() as connection:
+    with lab.project.database.reading(lab.project.id) as connection:
         subject = deployment_subject(connection, lab.project.id, "berlin-line-3")
         return load_sides.load_sides(connection, lab.project.id, subject, question_of(asked, NOW), needs)
 
@@ -88,7 +88,7 @@ def test_the_number_of_queries_does_not_grow_with_the_episodes_or_the_fleet(busy
     for number in range(2):
         busy.send(real(deployment=f"line-{number}-{n}") for n in range(20))
         queries.clear()
-        with busy.project.database.reading() as connection:
+        with busy.project.database.reading(busy.project.id) as connection:
             found = answer_fleet(connection, busy.project.id, question_of(DropFilter(), NOW), None, 100)
         fleet.append(len(queries))
     assert len(found.deployments) == 41

@@ -251,7 +251,7 @@ def neighbour(service):
 def served_routes(service):
     """Method, path and an example of the body of everything that the application serves."""
     settings = Settings(data_dir=service.data_dir, database_url=service.database_url, redis_url="unix:///nowhere")
-    app = make_app(settings)._app._app
+    app = make_app(settings)._app._app._app
     found = []
 
     def walk(routes, prefix=""):

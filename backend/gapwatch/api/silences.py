@@ -161,7 +161,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
     )
     def delete_event(event_id: Annotated[int, Path(ge=1, le=2**31 - 1)], holder: KeyHolder = admin) -> Response:
         """It explains nothing any more. The audit trail keeps what it was, and who took it back."""
-        with database.transaction() as connection:
+        with database.transaction(holder.project_id) as connection:
             if not events.delete_event(connection, holder.project_id, event_id, actor_of(holder)):
                 raise NotFound("There is no event with this id.")
         return Response(status_code=204)
