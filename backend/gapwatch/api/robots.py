@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api.alert_bodies import (
-    FARTHEST_END,
     READ,
     WRITE,
     Body,
@@ -46,6 +45,9 @@ from gapwatch.watching.silence import NO_ROBOT
 LARGEST_PAGE = 1000
 LONGEST_AGE_S = 10 * 366 * 86400
 RobotName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+# A century: what is never to work again is retired.
+LONGEST_REST = timedelta(days=36_525)
 
 
 class RobotQuery(BaseModel):
@@ -201,7 +203,7 @@ def _end(wanted: StatusBody, at: datetime) -> datetime | None:
     if wanted.status not in MAY_END:
         message = "Only `parked` and `repair` end by themselves; leave `until` out."
         raise fault("/body/until", "no-end", message)
-    until = moment(wanted.until, "until", at, FARTHEST_END)
+    until = moment(wanted.until, "until", at, LONGEST_REST)
     if until <= at:
         raise fault("/body/until", "in-the-past", "Give a time that is still to come, or leave `until` out.")
     return until
