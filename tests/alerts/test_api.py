@@ -187,7 +187,7 @@ def test_a_release_pipeline_tells_of_events_with_an_ingest_key(watched):
     told = "SELECT actor, subject, details FROM audit_entries WHERE project_id = :p AND action = 'event.recorded'"
     [(actor, subject, details)] = watched.rows(told)
     assert actor.startswith("key/gw_") and subject == f"event/{event['id']}"
-    assert details == {"kind": "release", "title": "1.5.0"}
+    assert details["changes"]["kind"]["to"] == "release" and details["changes"]["title"]["to"] == "1.5.0"
 
 
 def test_people_act_on_alerts_by_post_only_and_everything_is_in_the_history(watched):

@@ -51,9 +51,10 @@ def test_absent_wrong_revoked_and_expired_keys_get_the_same_answer(service, proj
                 prefix=fresh.prefix,
                 key_hash=hash_key(secret, fresh.secret),
                 scope="ingest",
+                actor="test",
                 expires_at=expires_at,
             )
-        access.revoke_key(connection, project.id, key_id)
+        access.revoke_key(connection, project.id, key_id, "test")
     wrong = project.keys["ingest"][:-1] + ("A" if project.keys["ingest"][-1] != "A" else "B")
     answers = [post(service)]
     answers += [

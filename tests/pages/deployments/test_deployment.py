@@ -174,7 +174,7 @@ def test_a_recorded_mitigation_is_measured_before_and_after(engineer, project):
     assert measured["interval"][0] <= measured["change"] <= measured["interval"][1]
     assert [event["kind"] for event in twin["events"]] == ["mitigation"]
     told = "SELECT details FROM audit_entries WHERE project_id = :p AND action = 'event.recorded'"
-    assert project.value(told) == {"kind": "mitigation", "title": "lamp hood"}
+    assert project.value(told)["changes"]["title"] == {"from": None, "to": "lamp hood"}
 
 
 def test_a_deployment_without_simulation_says_what_to_send(service, project):

@@ -22,7 +22,7 @@ LONGEST_WORD, LONGEST_NUMBER = 200, 10
 
 
 @dataclass(frozen=True)
-class Change:
+class AuditedChange:
     """One line of an entry: what was changed, from and to. Other facts of it have no `before`."""
 
     what: str
@@ -37,7 +37,7 @@ class ShownEntry:
     actor: str
     action: str
     subject: str
-    changes: list[Change]
+    changes: list[AuditedChange]
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ def show_audit(visit: Visit) -> View | Response:
 
 
 def shown_entry(entry: AuditEntry) -> ShownEntry:
-    changes: list[Change] = []
+    changes: list[AuditedChange] = []
     for name, value in entry.details.items():
         if name == "changes" and isinstance(value, dict):
             changes += [
-                Change(what, _words(both.get("from")), _words(both.get("to")))
+                AuditedChange(what, _words(both.get("from")), _words(both.get("to")))
                 for what, both in value.items()
                 if isinstance(both, dict)
             ]
         elif value not in (None, {}, []):
-            changes.append(Change(name, None, _words(value)))
+            changes.append(AuditedChange(name, None, _words(value)))
     return ShownEntry(entry.id, entry.at, entry.actor, entry.action, entry.subject, changes)
 
 
