@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 
 from gapwatch.answers.answer import Baseline, SimulatorCount, Span
@@ -289,7 +289,7 @@ class _Loader:
     def _load_failed(self, sim: ComparisonSide, real: ComparisonSide, days: _Days | None) -> Both[FailedRows]:
         by_day = {
             "sim": None if days is None else days.sim,
-            "real": None if days is None else _since(days.real, real.window.since),
+            "real": None if days is None else _within(days.real, real.window),
         }
 
         def read(sides: Sequence[ComparisonSide]) -> list[FailedRows]:
@@ -384,6 +384,12 @@ def _spread(
     return of_side.get(sim.scope.domain, nothing), of_side.get(real.scope.domain, nothing)
 
 
-def _since(days: Sequence[BucketCount], since: datetime | None) -> Sequence[BucketCount]:
+def _within(days: Sequence[BucketCount], window: Window) -> Sequence[BucketCount]:
     """Keep the days that reach into a window."""
-    return days if since is None else [day for day in days if day.bucket_at > since - timedelta(days=1)]
+    since, until = window.since, window.until
+    return [
+        day
+        for day in days
+        if (since is None or day.bucket_at > since - timedelta(days=1))
+        and (until is None or day.bucket_at < until)
+    ]

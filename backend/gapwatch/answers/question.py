@@ -42,7 +42,7 @@ class Question:
     asked_window: WindowName | None = None
     # Of sim; None where it is that of real.
     sim_window: Window | None = None
-    # Whether a trend beside a window by name, and the search for its changes, begin where history does.
+    # Whether a trend, and the search for its changes, are of all history whatever the window.
     is_history_whole: bool = False
     wanted: CellFilter = EVERYTHING
     simulators: tuple[str, ...] = ()
@@ -111,8 +111,8 @@ def trend_tier(question: Question) -> Tier:
 
 
 def history_window(question: Question) -> Window:
-    """Return the window of days: that of the question, or all time beside a window by name."""
-    return ALL_TIME if question.is_history_whole and question.sim_window is not None else question.window
+    """Return the window of days: that of the question, or all time."""
+    return ALL_TIME if question.is_history_whole else question.window
 
 
 def trend_window(question: Question) -> Window:

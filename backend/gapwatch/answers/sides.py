@@ -72,7 +72,7 @@ class Sides:
         return self.events_since(history_window(self.question).since)
 
     def events_since(self, since: datetime | None) -> tuple[DatedEvent, ...]:
-        until = self.question.window.until
+        until = history_window(self.question).until
         return tuple(
             event
             for event in self.subject.surroundings.events

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise, zip_longest
 
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
@@ -13,6 +14,7 @@ from gapwatch.answers.needs import Need
 from gapwatch.answers.question import Tier, trend_tier
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.filters import TrendFilter
+from gapwatch.statistics.change.level_steps import find_steps
 from gapwatch.statistics.change.onset import Onset
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.read.directory import DatedEvent
@@ -50,6 +52,19 @@ class ChangePoint:
     sentence: str
 
 
+@dataclass(frozen=True)
+class TrendLevel:
+    """Days of one version at one level, from `since` until the next step; the last one is open."""
+
+    since: datetime
+    until: datetime | None
+    version: str
+    n: int
+    successes: int
+    value: float
+    interval: Interval
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrendAnswer(Answer):
     metric: str
@@ -59,6 +74,8 @@ class TrendAnswer(Answer):
     change_points: tuple[ChangePoint, ...]
     events: tuple[DatedEvent, ...]
     method: str
+    # Empty where steps are hours.
+    levels: tuple[TrendLevel, ...] = ()
 
 
 def answer_trend(sides: Sides) -> TrendAnswer:
@@ -74,8 +91,51 @@ def answer_trend(sides: Sides) -> TrendAnswer:
         steps=steps,
         change_points=_changes(sides.onset.onset) if tier != "hour" else (),
         events=sides.events,
-        method="wilson per step; change points by binomial models of the days",
+        method="wilson per step; change points by binomial models of the days; levels by binary segmentation",
+        levels=_levels(sides) if tier != "hour" else (),
     )
+
+
+def _levels(sides: Sides) -> tuple[TrendLevel, ...]:
+    """The days of each version, split where success stepped. The change that the present begins with is one.
+
+    What drifts since then has no level, and is not searched for steps.
+    """
+    present = sides.subject.surroundings.present
+    known, drifts = None, False
+    if present is not None and present.since is not None and present.why in ("change", "baseline", "drifting"):
+        known, drifts = _nearest_midnight(present.since), present.why == "drifting"
+    counted: dict[int, dict[datetime, tuple[int, int]]] = {}
+    for bucket in sides.days:
+        days = counted.setdefault(bucket.policy_id, {})
+        k, n = days.get(bucket.bucket_at, (0, 0))
+        days[bucket.bucket_at] = (k + bucket.successes, n + bucket.successes + bucket.failures)
+    effect = 1.0 if present is None else present.design_effect
+    runs: list[tuple[str, list[tuple[datetime, tuple[int, int]]]]] = []
+    for policy_id, days in counted.items():
+        of_version = [(at, count) for at, count in sorted(days.items()) if count[1]]
+        is_own = policy_id == sides.subject.policy_id
+        parts = [of_version]
+        if is_own and known is not None:
+            parts = [[day for day in of_version if day[0] < known], [day for day in of_version if day[0] >= known]]
+        for place, part in enumerate(parts):
+            searched = not (drifts and is_own and place == 1)
+            starts = find_steps([count for _, count in part], effect) if searched else []
+            for first, last in pairwise([0, *starts, len(part)]):
+                if first < last:
+                    runs.append((sides.versions[policy_id], part[first:last]))
+    runs.sort(key=lambda run: run[1][0][0])
+    levels = []
+    for (version, run), follower in zip_longest(runs, runs[1:]):
+        k, n = (sum(count[side] for _, count in run) for side in (0, 1))
+        until = None if follower is None else follower[1][0][0]
+        levels.append(TrendLevel(run[0][0], until, version, n, k, k / n, wilson(k, n)))
+    return tuple(levels)
+
+
+def _nearest_midnight(at: datetime) -> datetime:
+    """A day is counted whole: with what is most of it."""
+    return (at.astimezone(UTC) + timedelta(hours=12)).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _steps(sides: Sides, *, by_month: bool) -> tuple[Step, ...]:
@@ -146,7 +206,7 @@ KIND = AnswerKind(
     gives="Success over time.",
     description=(
         "The real success rate by hour, day or month beside the baseline, with the point where it fell for "
-        "good.\n\n"
+        "good, and the `levels` between its steps: where it stepped a line must break.\n\n"
         "Steps are whole: the first and the last one reach beyond a window that begins or ends within them. "
         "Versions of the policy stand apart; `current` marks the one that runs now."
     ),

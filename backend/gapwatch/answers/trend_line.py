@@ -12,6 +12,7 @@ from gapwatch.answers.trend import Step, TrendAnswer
 from gapwatch.statistics.estimates.rates import wilson
 
 WINDOW_DAYS = 7
+SAME_CHANGE = timedelta(days=3)
 # A longer silence cuts the line.
 MOST_SILENT, MOST_SILENT_MONTHS = timedelta(days=14), timedelta(days=62)
 
@@ -27,11 +28,11 @@ class LinePoint:
 
 
 def trend_line(answer: TrendAnswer, changed_at: datetime | None = None) -> list[list[LinePoint]]:
-    """Runs of the line. A day's window holds seven days of one version and ends at a change point.
+    """Runs of the line. A day's window holds seven days of one version and ends where another level begins.
 
-    `changed_at`: an alert knows itself when something changed; else the answer's change points count.
+    `changed_at`: an alert knows itself when something changed; else the answer's levels and change points count.
     """
-    changes = [_midnight(point.day) for point in answer.change_points] if changed_at is None else [changed_at]
+    changes = _changes(answer) if changed_at is None else [changed_at]
     span = timedelta(days=WINDOW_DAYS) if answer.tier == "day" else timedelta(0)
     silence = MOST_SILENT_MONTHS if answer.tier == "month" else MOST_SILENT
     runs: list[list[LinePoint]] = []
@@ -49,6 +50,13 @@ def trend_line(answer: TrendAnswer, changed_at: datetime | None = None) -> list[
         k, n = k + step.successes, n + step.n
         runs[-1].append(LinePoint(step.at, n, k / n, wilson(k, n)))
     return runs
+
+
+def _changes(answer: TrendAnswer) -> list[datetime]:
+    """Where levels begin; a change point beside one is the same change, dated otherwise."""
+    starts = [level.since for level in answer.levels[1:]]
+    points = [_midnight(point.day) for point in answer.change_points]
+    return starts + [at for at in points if not any(abs(at - start) <= SAME_CHANGE for start in starts)]
 
 
 def _is_cut(last: Step, step: Step, changes: Sequence[datetime], silence: timedelta) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench.now import CONSTANTS, SCENARIOS, Scenario, constant, odd_robot, run, step
-from gapwatch.statistics.change.present import FEWEST, NEWEST, _limit, find_present
+from gapwatch.statistics.change.present import FEWEST, NEWEST, find_present, split_limit
 from gapwatch.statistics.estimates.rates import wilson
 
 RUNS = 120
@@ -96,4 +96,4 @@ def test_the_limit_of_the_scan_is_what_chance_exceeds_seldom() -> None:
     rng = np.random.default_rng(7)
     found = [find_present(rng.random(300) < 0.5).start == "found" for _ in range(200)]
     assert np.mean(found) <= 0.06
-    assert 3 < _limit(1000) < 4.5
+    assert 3 < split_limit(1000) < 4.5

@@ -66,12 +66,14 @@ class DeploymentHandlers:
         wanted = visit.request.query_params.get("format")
         if wanted == "csv":
             table = visit.request.query_params.get("table", "")
-            return csv_answer(f"{page.slug}-{table}", deployment_table(page, table))
+            return csv_answer(f"{page.slug}-{table}-{page.window_of(table)}", deployment_table(page, table))
         status = 422 if page.problems else 200
         if wanted == "report":
             figures = draw(page, links=None)
             report = Report(figures, self._assets)
-            return View("report.html", page, status, figures.drawn, report_headers(page.slug), report)
+            return View(
+                "report.html", page, status, figures.drawn, report_headers(page.slug, page.window.name), report
+            )
         figures = draw(page, visit.frame.links)
         return View("deployment.html", page, status, figures.drawn, about=figures)
 
@@ -154,6 +156,8 @@ class DeploymentHandlers:
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             now=now_of(sides),
+            is_now=question.asked_window == "now" and question.wanted.is_open and question.metric == "success",
+            asked_at=question.now,
             window=window_picker(
                 visit.frame.links, ("deployments", described.slug), asked.given, sides.question.window_words
             ),

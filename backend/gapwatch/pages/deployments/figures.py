@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any
 
 from gapwatch.answers.slices import SliceAnswer
@@ -24,8 +25,18 @@ class Figures:
     heights: dict[str, int] = field(default_factory=dict)
     # Where the episodes behind the page, and behind a category, are listed.
     episodes: dict[str, str] = field(default_factory=dict)
+    filters: dict[str, Any] = field(default_factory=dict)
     table: FailureTable | None = None
     shown_signals: int = 0
+
+
+def shared_filters(page: DeploymentPage) -> dict[str, Any]:
+    """The filters of the page for the list of episodes, which knows no windows by name."""
+    filters: dict[str, Any] = {name: page.given[name] for name in SHARED if name in page.given}
+    since = page.drop.window.since
+    if since is not None and not filters.keys() & {"since", "until"}:
+        filters["since"] = [since.astimezone(UTC).isoformat().replace("+00:00", "Z")]
+    return filters
 
 
 class EpisodeLinks:
@@ -33,7 +44,7 @@ class EpisodeLinks:
 
     def __init__(self, page: DeploymentPage, links: Links) -> None:
         self._links = links
-        self._filters = {name: page.given[name] for name in SHARED if name in page.given}
+        self._filters = shared_filters(page)
         self._subject = {
             "deployment": page.slug,
             "policy": page.policy,
@@ -68,6 +79,16 @@ class EpisodeLinks:
         return self._links.to("episodes", **query)
 
 
+def _regime(page: DeploymentPage) -> trend.Regime | None:
+    """The present is drawn whatever the window; not under a filter, which it does not know."""
+    estimate, since = page.now.estimate, page.now.since
+    is_filtered = any(name in page.given for name in ("robot", "site", "stage", "condition"))
+    if is_filtered or since is None or estimate.value is None or estimate.interval is None:
+        return None
+    words = page.now.regime.window
+    return trend.Regime(since, words, page.newest, estimate.value, estimate.interval, estimate.n)
+
+
 def draw(page: DeploymentPage, links: Links | None) -> Figures:
     """Without links for a report: a file has no service to ask for episodes."""
     to = None if links is None else EpisodeLinks(page, links)
@@ -79,8 +100,9 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
         heights["ledger"] = ledger.height(len(parts))
     if any(step.n for step in page.trend.steps):
         marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
+        everything = to.real(since=None, until=None) if to else None
         drawn["trend"] = trend.trend_figure(
-            page.trend, trend_line(page.trend), marks, to.real(since=None, until=None) if to else None
+            page.trend, trend_line(page.trend), marks, everything, regime=_regime(page)
         )
         heights["trend"] = 320
     groups = grouped(page.slices.slices)
@@ -102,4 +124,4 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     if to is not None:
         categories = [part.category for part in page.ledger.categories] + ["unattributed"]
         episodes = {category: to.behind(category) for category in categories} | {"all": to.real()}
-    return Figures(drawn, heights, episodes, table, len(shown))
+    return Figures(drawn, heights, episodes, shared_filters(page), table, len(shown))

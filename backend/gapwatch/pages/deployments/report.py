@@ -41,8 +41,9 @@ class Report:
         return _script(f"{self.assets.text('times.js')}\n{charts}")
 
 
-def report_headers(slug: str) -> dict[str, str]:
-    file = _NOT_A_NAME.sub("-", slug).strip("-")[:80] or "deployment"
+def report_headers(slug: str, window: str) -> dict[str, str]:
+    """The name of the file says what it is about: gapwatch-turin-cell-1-since-30-Oct-2026-11-18.html"""
+    file = "-".join(_NOT_A_NAME.sub("-", words).strip("-")[:80] for words in (slug, window)).strip("-")
     name = f"gapwatch-{file}-{datetime.now(UTC):%Y-%m-%d}.html"
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 

@@ -21,6 +21,7 @@ from gapwatch.pages.exposures import Exposure, exposures
 from gapwatch.pages.filtering import Applied, WindowPicker
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
+from gapwatch.pages.sentences.present import how_it_moved
 from gapwatch.pages.sentences.sentence import Sentence, together
 from gapwatch.pages.sentences.stage import Check, Rung, checks, ladder
 from gapwatch.store.read.directory import DatedEvent
@@ -74,8 +75,15 @@ class DeploymentPage:
     given: dict[str, list[str]]
     applied: list[Applied]
     now: NowValue
+    # Whether the page speaks of the present of the whole deployment: no other window, no filter, no other metric.
+    is_now: bool
+    asked_at: datetime
     window: WindowPicker
     problems: list[str]
+
+    def window_of(self, table: str) -> str:
+        """What the window of a table is called; the trend is of all history."""
+        return "all history" if table == "trend" else self.window.name
 
     @property
     def compared(self) -> bool:
@@ -83,14 +91,19 @@ class DeploymentPage:
 
     @property
     def headline(self) -> Sentence:
-        return together(
-            sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset),
-            captions.odd_one(self.robots),
-        )
+        said = sentences.headline_now(self.now, self.drop, self.lead, self.asked_at) if self.is_now else None
+        if said is None:
+            said = sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset)
+            said = sentences.in_window(self.window.name, said)
+        return together(said, captions.odd_one(self.robots))
 
     @property
     def how_much(self) -> sentences.ShortAnswer:
-        return sentences.how_much(self.drop)
+        return sentences.how_much_now(self.now) if self.is_now else sentences.how_much(self.drop)
+
+    @property
+    def verdict(self) -> str:
+        return self.now.verdict if self.is_now else self.drop.verdict
 
     @property
     def why(self) -> sentences.ShortAnswer:
@@ -98,7 +111,13 @@ class DeploymentPage:
 
     @property
     def getting_worse(self) -> sentences.ShortAnswer:
+        if self.is_now:
+            return sentences.getting_worse_now(self.now, self.asked_at)
         return sentences.getting_worse(self.onset)
+
+    @property
+    def trend_finding(self) -> str:
+        return how_it_moved(self.now, self.asked_at) if self.is_now else self.onset.sentence
 
     @property
     def who_knows(self) -> sentences.ShortAnswer:

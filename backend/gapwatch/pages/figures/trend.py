@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from gapwatch.answers.trend import TrendAnswer
-from gapwatch.answers.trend_line import WINDOW_DAYS, LinePoint
+from gapwatch.answers.trend_line import SAME_CHANGE, WINDOW_DAYS, LinePoint
 from gapwatch.notation import MONTHS, THIN_GAP, date_words, utc_text
 from gapwatch.pages.figures.axes import time_ticks
 from gapwatch.pages.figures.text import moment, plain
@@ -32,6 +32,18 @@ def glyph(kind: str) -> str:
 
 
 @dataclass(frozen=True)
+class Regime:
+    """The present: since when, what its window is called, and success in its newest episodes."""
+
+    since: datetime
+    words: str
+    newest: datetime
+    value: float
+    interval: tuple[float, float]
+    n: int
+
+
+@dataclass(frozen=True)
 class Mark:
     """An event under the line, explained in the list below by its number."""
 
@@ -46,11 +58,13 @@ def trend_figure(
     marks: Sequence[Mark],
     episodes: str | None = None,
     changed_at: datetime | None = None,
+    regime: Regime | None = None,
 ) -> dict[str, Any]:
     """`runs` are the answer's line. `episodes` is where those of all time are listed; a point of the line opens
     those of its days. Without it the line is no link.
 
-    An alert knows itself when something changed; else the answer's change points are drawn.
+    An alert knows itself when something changed; else the answer's change points are drawn, and the `regime`,
+    which names its own beginning.
     """
     points = answer.change_points if changed_at is None else ()
     times = [point.at for run in runs for point in run] or [step.at for step in answer.steps]
@@ -59,6 +73,8 @@ def trend_figure(
     lows = [point.interval[0] for run in runs for point in run] + [
         value for value in [_sim(answer)[0]] if value is not None
     ]
+    if regime is not None:
+        lows.append(regime.interval[0])
     floor = max(0.0, 10 * ((100 * min(lows, default=0.0)) // 10) - 8)
     layout: dict[str, Any] = {
         "margin": {"l": 44, "r": 16, "t": 28, "b": 44 if answer.tier == "hour" else 32},
@@ -75,12 +91,45 @@ def trend_figure(
         layout["annotations"].append(_change_word(utc_text(changed_at), moment(changed_at)))
     for point in points:
         layout["shapes"] += _change_shapes(point)
-        layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), date_words(point.day)))
+        if regime is None or abs(_midnight(point.day) - regime.since) > SAME_CHANGE:
+            layout["annotations"].append(_change_word(utc_text(_midnight(point.day)), date_words(point.day)))
     data = _baseline(answer, start, end)
     for run in runs:
         data += _run(run, answer.tier, episodes)
+    if regime is not None:
+        is_early = regime.since - start < (end - start) / 2
+        layout["shapes"] += _regime_shapes(regime, end)
+        layout["annotations"].append(_regime_word(regime, is_early=is_early))
+        data.append(_newest(regime))
     data += event_marks(marks, floor + 3)
     return {"data": data, "layout": layout, "narrow": {"layout.xaxis.nticks": 5, "layout.margin.r": 24}}
+
+
+def _regime_shapes(regime: Regime, end: datetime) -> list[dict[str, Any]]:
+    span = {"type": "rect", "xref": "x", "yref": "paper", "x0": utc_text(regime.since), "x1": utc_text(end),
+            "y0": 0, "y1": 1, "fillcolor": "var(--sunken)", "line": {"width": 0}, "layer": "below"}  # fmt: skip
+    return [span, _change_line(utc_text(regime.since))]
+
+
+def _regime_word(regime: Regime, *, is_early: bool) -> dict[str, Any]:
+    return {"x": utc_text(regime.since), "y": 1, "yref": "paper", "yanchor": "bottom",
+            "xanchor": "left" if is_early else "right", "text": plain(f"now: {regime.words}"), "showarrow": False,
+            "font": {"size": 12}}  # fmt: skip
+
+
+def _newest(regime: Regime) -> dict[str, Any]:
+    """The rate that the headline tells, where its episodes end."""
+    low, high = (100 * bound for bound in regime.interval)
+    value = 100 * regime.value
+    return {
+        "x": [utc_text(regime.newest)], "y": [round(value, 2)], "mode": "markers",
+        "marker": {"size": 11, "symbol": "diamond", "color": "var(--real)"},
+        "error_y": {"type": "data", "symmetric": False, "array": [round(high - value, 2)],
+                    "arrayminus": [round(value - low, 2)], "thickness": 2, "width": 4, "color": "var(--real)"},
+        "hovertemplate": f"<b>Now, newest {count(regime.n)} episodes</b><br>{value:.1f} % "
+        f"[{low:.1f}, {high:.1f}]<br>n {count(regime.n)}<extra></extra>",
+        "type": "scatter",
+    }  # fmt: skip
 
 
 def _ticks(tier: str, shown: timedelta) -> dict[str, Any]:

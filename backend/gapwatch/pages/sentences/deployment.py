@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from gapwatch.answers.answer import Baseline
-from gapwatch.answers.drop import DropAnswer, SideValue
+from gapwatch.answers.drop import DropAnswer, DropValue, SideValue
 from gapwatch.answers.ledger import CategoryPart
+from gapwatch.answers.now import NowValue
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.pages.alert_entry import AlertEntry
+from gapwatch.pages.sentences.present import how_it_moved, is_it_worse, present_sentence
 from gapwatch.pages.sentences.sentence import (
     Part,
     Sentence,
@@ -43,11 +46,25 @@ def headline(
 ) -> Sentence:
     """Both sides, what is lost, to what, and since when; `sim` and `real` are those of success."""
     if drop.metric == "success":
-        sentence = together(_both_sides(drop, sim, real), _loss(drop, lead, onset))
+        sentence = together(_both_sides(drop, sim, real), _loss(drop, drop.drop, drop.verdict, lead, onset))
     else:
         sentence = _of_metric(drop)
     reason = drop.reason if drop.drop.value is None else None
     return together(sentence, say(reason or ""))
+
+
+def headline_now(now: NowValue, drop: DropAnswer, lead: CategoryPart | None, today: datetime) -> Sentence | None:
+    """The present first, then what is lost of simulation's success now; None where there is no present yet.
+
+    `drop` is that of the regime, which `lead` is a part of.
+    """
+    present = present_sentence(now, today)
+    return None if present is None else together(present, _loss(drop, now.drop, now.verdict, lead))
+
+
+def in_window(name: str, sentence: Sentence) -> Sentence:
+    """Another window than the present is named first: nobody may take its numbers for those of now."""
+    return together(say(Part(f"{name[:1].upper()}{name[1:]}:", "bold")), sentence)
 
 
 def _both_sides(drop: DropAnswer, sim: SideValue, real: SideValue) -> Sentence:
@@ -69,16 +86,24 @@ def _out_of(side: SideValue) -> Part:
     return small(f"({count(side.successes or 0)} of {count(side.n)}{interval})")
 
 
-def _loss(drop: DropAnswer, lead: CategoryPart | None, onset: OnsetAnswer) -> Sentence | None:
-    value, interval = drop.drop.value, drop.drop.interval
+def _loss(
+    drop: DropAnswer,
+    lost: DropValue,
+    verdict: str,
+    lead: CategoryPart | None,
+    onset: OnsetAnswer | None = None,
+) -> Sentence | None:
+    """What is `lost`, to what, and since when unless that is said already; `lead` is a part of `drop`."""
+    value, interval = lost.value, lost.interval
     if value is None or interval is None:
         return None
     size, bounds = f"{points(value)} points", point_range(interval)
-    if drop.verdict in ("large", "small"):
-        since = worsening(onset)
-        to = () if lead is None else (f", {share_word(lead.contribution, value)} to ", strong(lead.name.lower()))
+    if verdict in ("large", "small"):
+        since = None if onset is None else worsening(onset)
+        whole = drop.drop.value or value
+        to = () if lead is None else (f", {share_word(lead.contribution, whole)} to ", strong(lead.name.lower()))
         return say("It loses ", strong(size), " ", bounds, *to, *((", and ", since) if since else ()), ".")
-    if drop.verdict == "none":
+    if verdict == "none":
         return say("That is no drop that matters: ", strong(size), " ", bounds, ".")
     needed: tuple[Words, ...] = ()
     if drop.episodes_needed:
@@ -146,6 +171,14 @@ def how_much(drop: DropAnswer) -> ShortAnswer:
     return ShortAnswer(large, (say(drop.reason or n),))
 
 
+def how_much_now(now: NowValue) -> ShortAnswer:
+    value, bounds = now.drop.value, now.drop.interval
+    if value is None:
+        return ShortAnswer(say(Part("unknown", "muted")), (say("One side has no episodes."),))
+    interval = "" if bounds is None else f"{point_interval(bounds)}, "
+    return ShortAnswer(say(f"{points(value)} points"), (say(f"{interval}{now.estimate.window}"),))
+
+
 def why(drop: DropAnswer, lead: CategoryPart | None, whole: float | None, ways_to_fail: int) -> ShortAnswer:
     """`whole` is the drop that the ledger splits."""
     if lead is None or not whole:
@@ -154,6 +187,10 @@ def why(drop: DropAnswer, lead: CategoryPart | None, whole: float | None, ways_t
     interval = "" if lead.interval is None else f" {point_interval(lead.interval)}"
     share = f"{percent(lead.contribution / whole, 0)} % of the drop"
     return ShortAnswer(say(lead.name), (say(f"{points(lead.contribution)} points{interval}, {share}"),))
+
+
+def getting_worse_now(now: NowValue, today: datetime) -> ShortAnswer:
+    return ShortAnswer(say(is_it_worse(now, today)), (say(how_it_moved(now, today)),))
 
 
 def getting_worse(onset: OnsetAnswer) -> ShortAnswer:

@@ -154,7 +154,7 @@ def _scan(x: Array, design_effect: float) -> int | None:
     if len(x) < 2 * FEWEST:
         return None
     split, z = _largest_split(x)
-    return split if z > _limit(len(x)) * sqrt(design_effect) else None
+    return split if z > split_limit(len(x)) * sqrt(design_effect) else None
 
 
 def _largest_split(x: Array) -> tuple[int, float]:
@@ -162,7 +162,7 @@ def _largest_split(x: Array) -> tuple[int, float]:
     n, total = len(x), x.sum()
     left = np.arange(FEWEST, n - FEWEST + 1)
     k = np.cumsum(x)[left - 1]
-    gain = _likelihood(k, left) + _likelihood(total - k, n - left) - _likelihood(total, n)
+    gain = best_likelihood(k, left) + best_likelihood(total - k, n - left) - best_likelihood(total, n)
     best = int(np.argmax(gain))
     return int(left[best]), sqrt(max(0.0, 2 * float(gain[best])))
 
@@ -173,14 +173,14 @@ def _compare_newest(x: Array, design_effect: float) -> int | None:
     if len(older) < FEWEST_BEFORE:
         return None
     k, n = np.array([older.sum(), x[-NEWEST:].sum()]), np.array([len(older), NEWEST])
-    gain = float(_likelihood(k, n).sum() - _likelihood(k.sum(), n.sum()))
+    gain = float(best_likelihood(k, n).sum() - best_likelihood(k.sum(), n.sum()))
     if sqrt(max(0.0, 2 * gain)) <= Z_FIXED * sqrt(design_effect):
         return None
     return _largest_split(x)[0]
 
 
 @lru_cache(maxsize=2000)
-def _limit(n: int) -> float:
+def split_limit(n: int) -> float:
     """The value that the largest of all standardised splits exceeds with 0.5 % if there is no change."""
     ratio = 2 * log((n - FEWEST) / FEWEST) if n > 2 * FEWEST else 0.0
 
@@ -198,7 +198,9 @@ def _limit(n: int) -> float:
 def _line_from(x: Array, split: int) -> int | None:
     """Where a line begins that explains the episodes better than a step at the split; None if none does."""
     n, t = len(x), np.arange(len(x), dtype=np.float64)
-    of_step = float(_likelihood(np.array([x[:split].sum(), x[split:].sum()]), np.array([split, n - split])).sum())
+    of_step = float(
+        best_likelihood(np.array([x[:split].sum(), x[split:].sum()]), np.array([split, n - split])).sum()
+    )
     starts = np.unique(np.linspace(0, n - NEWEST, LINE_STARTS).astype(int)) if n > NEWEST else np.array([0])
     bent = np.maximum(0.0, t[None, :] - starts[:, None])
     mean = bent.mean(axis=1, keepdims=True)
@@ -209,7 +211,7 @@ def _line_from(x: Array, split: int) -> int | None:
     return int(starts[best]) if float(likelihoods[best]) - of_step > LINE_GAIN else None
 
 
-def _likelihood(k: ArrayLike, n: ArrayLike) -> Array:
+def best_likelihood(k: ArrayLike, n: ArrayLike) -> Array:
     """Binomial log-likelihood at the best rate, elementwise."""
     good, all_ = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
     bad = all_ - good
