@@ -169,11 +169,31 @@ class StatisticsFilter(SideFilter):
     )
 
 
+Against = Literal["simulation", "before"]
+
+
+class AgainstFilter(StatisticsFilter):
+    """Beside simulation, what was before the present can be what real episodes are held against."""
+
+    against: Against = Field(
+        "simulation",
+        description=(
+            "What the real episodes are held against. `before`: those of the present regime against the real ones "
+            "before its change, in place of simulation; everything that the answer calls `sim` then is what was "
+            "before. It speaks of `window=now` and of no other."
+        ),
+    )
+
+
 class DropFilter(StatisticsFilter):
     metric: Name = Field("success", description="success, reward, duration_s, or the name of a metric.")
     precision: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Half the width that the drop's interval shall have, as a fraction: 0.05 is 5 points."
     )
+
+
+class DeploymentFilter(DropFilter, AgainstFilter):
+    """What the page of a deployment takes."""
 
 
 class TrendFilter(StatisticsFilter):

@@ -47,6 +47,21 @@ class NamedSpan(Span):
 
 
 @dataclass(frozen=True)
+class HeldAgainst:
+    """What the real episodes are held against: simulation, or the real episodes `before` the present regime.
+
+    What an answer calls `sim` speaks of these. `name` says it in words.
+    """
+
+    kind: Literal["simulation", "before"] = "simulation"
+    name: str = "simulation"
+    window: Span | None = None
+
+
+SIMULATION = HeldAgainst()
+
+
+@dataclass(frozen=True)
 class SimulatorCount:
     """A simulator and how many of its episodes could be a baseline, over all time."""
 
@@ -82,6 +97,7 @@ class Answer:
     n_real: int
     warnings: tuple[Caution, ...] = ()
     reason: str | None = None
+    against: HeldAgainst = SIMULATION
 
 
 def to_json(answer: Any) -> Any:

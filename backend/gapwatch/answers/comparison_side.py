@@ -15,6 +15,7 @@ from gapwatch.store.read.sides import (
     CellCount,
     CellFilter,
     ContractCount,
+    Domain,
     FailedRows,
     FailureCount,
     Scope,
@@ -68,6 +69,13 @@ class ComparisonSide:
     outcomes: Outcomes
     n_unfiltered: int
     data: SideData = SideData()
+    # Real episodes from before the present, which stand where sim does when the present is held against them.
+    is_before: bool = False
+
+    @property
+    def role(self) -> Domain:
+        """Which of the two sides it is in a comparison."""
+        return "sim" if self.is_before else self.scope.domain
 
     @property
     def successes(self) -> int:

@@ -50,6 +50,8 @@ class ContractPair:
     sim: SideContracts
     real: SideContracts
     diff: ContractDiff
+    # What the sides are called.
+    words: tuple[str, str] = ("sim", "real")
 
     @property
     def differences(self) -> tuple[FieldDifference, ...]:
@@ -70,11 +72,11 @@ class ContractPair:
             fields = ", ".join(d.field for d in self.diff.differences[:3]) + (" …" if count > 3 else "")  # noqa: PLR2004
             yield Caution(
                 "contract-differs",
-                f"Sim and real ran under contracts that differ in {count} "
+                f"{self.words[0].capitalize()} and {self.words[1]} ran under contracts that differ in {count} "
                 f"{'field' if count == 1 else 'fields'}: {fields}. Read the numbers below with that in mind.",
                 self.differences[:MOST_WARNED],
             )
-        for word, side in (("sim", self.sim), ("real", self.real)):
+        for word, side in zip(self.words, (self.sim, self.real), strict=True):
             if side.count > 1 and side.most_used is not None:
                 share = side.most_used.episodes / side.episodes
                 yield Caution(
@@ -91,10 +93,12 @@ class ContractPair:
         return None
 
 
-def pair_contracts(sim: Sequence[ContractCount], real: Sequence[ContractCount]) -> ContractPair:
+def pair_contracts(
+    sim: Sequence[ContractCount], real: Sequence[ContractCount], words: tuple[str, str] = ("sim", "real")
+) -> ContractPair:
     first, second = _of_side(sim), _of_side(real)
     bodies = (use.contract if use is not None else None for use in (first.most_used, second.most_used))
-    return ContractPair(first, second, compare_contracts(*bodies))
+    return ContractPair(first, second, compare_contracts(*bodies), words)
 
 
 def _of_side(counts: Sequence[ContractCount]) -> SideContracts:

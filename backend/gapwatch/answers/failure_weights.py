@@ -202,7 +202,7 @@ def _signal_ranges(sim: ComparisonSide, real: ComparisonSide, differing: int) ->
 
 
 def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
-    domain: Domain = side.scope.domain
+    domain: Domain = side.role
     rows = side.failed
     signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
     conditions: dict[str, list[Level]] = {name: [*rows.levels(name)] for name in basis.conditions}

@@ -15,6 +15,7 @@ from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
 from gapwatch.answers.failure_weights import WeighedSides, weigh_sides
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.filters import AgainstFilter
 from gapwatch.statistics.causes.slices import newcombe
 from gapwatch.statistics.estimates.worst_first import surest_first
 from gapwatch.store.read.sides import Signature
@@ -224,5 +225,6 @@ KIND = AnswerKind(
         "Failures by phase, labels and category, with their share of all attempts, and which side knows them; the "
         "surest loss first, by the lower end of `interval`."
     ),
+    filter=AgainstFilter,
     table=AnswerTable("failures", table_rows),
 )

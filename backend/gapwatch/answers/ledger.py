@@ -12,6 +12,7 @@ from gapwatch.answers.failure_weights import CategoryEpisode, WeighedSides, weig
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
+from gapwatch.filters import AgainstFilter
 from gapwatch.statistics.causes.decomposition import (
     Counts,
     Decomposition,
@@ -290,5 +291,6 @@ KIND = AnswerKind(
         "without evidence is 0 and has no interval. `episodes.top` are the real failures that carry most of "
         "one."
     ),
+    filter=AgainstFilter,
     table=AnswerTable("ledger", table_rows),
 )

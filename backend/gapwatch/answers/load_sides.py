@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import compress
 from typing import TypeVar
 
 from gapwatch.answers.answer import Baseline, SimulatorCount, Span
@@ -18,7 +19,7 @@ from gapwatch.answers.comparison_side import (
 )
 from gapwatch.answers.needs import Need, resolve
 from gapwatch.answers.question import Question, history_window, settle_window, trend_tier, trend_window
-from gapwatch.answers.sides import SharedData, Sides
+from gapwatch.answers.sides import NO_FAILED, SharedData, Sides
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching
 from gapwatch.store.core.database import Connection
@@ -41,15 +42,14 @@ from gapwatch.store.read.sides import (
 )
 
 T = TypeVar("T")
-# Of sim and of real; None where it was not needed.
-Both = tuple[T | None, T | None]
+# Of sim, of real, and of what was before; None where it was not needed.
+Each = list[T | None]
 
 # Of more failures, signals are those of a sample; what was said of them is known of all.
 MOST_FAILED = {"real": 1000, "sim": 500}
 # With a filter, metrics and signals come from the newest episodes that match it.
 MOST_SAMPLED = 2000
 MOST_PAIRS = 5000
-NO_FAILURES = FailedRows((), (), {}, {})
 NO_SIMULATOR = Scope("sim", (), None, ())
 
 
@@ -85,37 +85,57 @@ class _Loader:
         self._connection, self._project_id = connection, project_id
         self._subject, self._question, self._needs = subject, question, needs
         self._edges = WindowEdges(connection, project_id)
+        self._before = self._find_before()
 
     def load(self) -> Sides:
-        sim_counted, real_counted, baseline = self._choose_baseline()
-        sim, real = sim_counted.side, real_counted.side
-        sessions, contracts, failure_counts = self._load_counts(sim, real)
-        days = self._load_days(sim, real)
+        counted, baseline = self._choose_baseline()
+        sides = [one.side for one in counted]
+        sessions, contracts, failure_counts = self._load_counts(sides)
+        days = self._load_days(*sides[:2])
         parts = zip(
-            (self._cells_of(sim_counted), self._cells_of(real_counted)),
+            [self._cells_of(one) for one in counted],
             sessions,
             contracts,
             failure_counts,
-            self._load_failed(sim, real, days),
-            self._load_values(sim, real, Need.METRICS, "metric"),
-            self._load_values(sim, real, Need.SIGNALS, "signal"),
+            self._load_failed(sides, days),
+            self._load_values(sides, Need.METRICS, "metric"),
+            self._load_values(sides, Need.SIGNALS, "signal"),
             strict=True,
         )
-        of_sim, of_real = (SideData(*part) for part in parts)
+        sim, real, *before = (replace(side, data=SideData(*part)) for side, part in zip(sides, parts, strict=True))
         shared = SharedData(
             None if days is None else days.real,
             self._load_trend(days),
-            self._load_pairs(sim, real),
+            self._load_pairs(*sides[:2]),
             self._load_tasks(),
         )
-        return Sides(
-            self._subject,
-            self._question,
-            replace(sim, data=of_sim),
-            replace(real, data=of_real),
-            baseline,
-            shared,
-        )
+        return Sides(self._subject, self._question, sim, real, baseline, shared, before[0] if before else None)
+
+    # What was before the present
+
+    def _find_before(self) -> tuple[Scope, Window] | None:
+        """Which real episodes were before, where they are asked for: all that is known of them if the present is
+        held against them, else what they measured."""
+        is_asked = self._question.is_against_before or Need.SIGNALS in self._needs
+        if not is_asked or self._question.asked_window != "now":
+            return None
+        before = self._subject.before(self._question.now)
+        if before is None:
+            return None
+        scope = self._subject.real_scope
+        if before.is_earlier_version:
+            others = tuple(
+                policy_id
+                for policy_id in self._subject.surroundings.versions
+                if policy_id != self._subject.policy_id
+            )
+            scope = replace(scope, policy_ids=others)
+        return (scope, Window(before.since, before.until)) if scope.policy_ids else None
+
+    def _is_needed(self, side: ComparisonSide, need: Need) -> bool:
+        if need not in self._needs:
+            return False
+        return not side.is_before or self._question.is_against_before or need == Need.SIGNALS
 
     # Outcomes and the baseline
 
@@ -123,11 +143,13 @@ class _Loader:
     def _sim_window(self) -> Window:
         return self._question.window if self._question.sim_window is None else self._question.sim_window
 
-    def _choose_baseline(self) -> tuple[_Counted, _Counted, Baseline | None]:
-        """Count both sides and choose the simulator: over all time, because the choice must not depend on the
-        window that is looked at."""
-        in_real, in_sim, in_sim_window = self._count_outcomes()
+    def _choose_baseline(self) -> tuple[list[_Counted], Baseline | None]:
+        """Count sim, real and what was before, and choose the simulator: over all time, because the choice must
+        not depend on the window that is looked at."""
+        in_real, in_sim, in_sim_window, in_before = self._count_outcomes()
         real = _counted(self._subject.real_scope, self._question.window, self._question.wanted, in_real)
+        others = [] if self._before is None else [_counted(*self._before, self._question.wanted, in_before)]
+        others = [replace(one, side=replace(one.side, is_before=True)) for one in others]
         sizes: dict[int, int] = {}
         for count in in_sim:
             sizes[count.source_id] = sizes.get(count.source_id, 0) + count.successes + count.failures
@@ -138,12 +160,12 @@ class _Loader:
             self._subject.pinned_simulator_id,
         )
         if choice is None:
-            return _counted(NO_SIMULATOR, ALL_TIME, self._question.wanted, ()), real, None
+            return [_counted(NO_SIMULATOR, ALL_TIME, self._question.wanted, ()), real, *others], None
         sim = self._count_baseline(choice, in_sim, in_sim_window)
-        return sim, real, self._describe_baseline(choice, sizes, sim.side)
+        return [sim, real, *others], self._describe_baseline(choice, sizes, sim.side)
 
-    def _count_outcomes(self) -> tuple[Sequence[Tally], Sequence[Tally], Sequence[Tally]]:
-        """Count real in the window, sim over all time, and sim in the window.
+    def _count_outcomes(self) -> tuple[Sequence[Tally], Sequence[Tally], Sequence[Tally], Sequence[Tally]]:
+        """Count real in the window, sim over all time, sim in the window, and what was before the present.
 
         By cell where cells are needed or filtered, except sim over all time, of which a window seldom needs cells.
         """
@@ -154,20 +176,21 @@ class _Loader:
         all_time = (self._subject.sim_scope, ALL_TIME)
         counts: Sequence[Sequence[Tally]]
         if sim_window == ALL_TIME:
+            before = [] if self._before is None else [self._before]
             counts = (
-                store.each_totals(connection, project_id, in_window, self._edges)
+                store.each_totals(connection, project_id, [*in_window, *before], self._edges)
                 if is_open and Need.CELLS not in self._needs
-                else store.each_cell_counts(connection, project_id, in_window)
+                else store.each_cell_counts(connection, project_id, [*in_window, *before])
             )
-            return counts[0], counts[1], counts[1]
+            return counts[0], counts[1], counts[1], counts[2] if before else ()
         if not is_open:
             counts = store.each_cell_counts(connection, project_id, [*in_window, all_time])
-            return counts[0], counts[2], counts[1]
+            return counts[0], counts[2], counts[1], ()
         if Need.CELLS in self._needs:
             counts, totals = store.cell_counts_and_totals(connection, project_id, in_window, all_time)
-            return counts[0], totals, counts[1]
+            return counts[0], totals, counts[1], ()
         counts = store.each_totals(connection, project_id, [*in_window, all_time], self._edges)
-        return counts[0], counts[2], counts[1]
+        return counts[0], counts[2], counts[1], ()
 
     def _count_baseline(self, choice: Choice, all_time: Sequence[Tally], in_window: Sequence[Tally]) -> _Counted:
         """Count the chosen simulator's episodes in the window, or all of them where the window has none."""
@@ -196,35 +219,36 @@ class _Loader:
         )
 
     def _cells_of(self, counted: _Counted) -> Sequence[CellCount] | None:
-        if Need.CELLS not in self._needs:
+        if not self._is_needed(counted.side, Need.CELLS):
             return None
         return [count for count in matching(counted.counts, counted.side.filter) if isinstance(count, CellCount)]
 
     # Counts beside the outcomes
 
     def _load_counts(
-        self, sim: ComparisonSide, real: ComparisonSide
-    ) -> tuple[Both[Sequence[SessionCount]], Both[Sequence[ContractCount]], Both[Sequence[FailureCount]]]:
+        self, sides: Sequence[ComparisonSide]
+    ) -> tuple[Each[Sequence[SessionCount]], Each[Sequence[ContractCount]], Each[Sequence[FailureCount]]]:
         """Load sessions, contracts and failures; unfiltered, and where all three are needed, in one query."""
         all_three = Need.SESSIONS | Need.CONTRACTS | Need.FAILURE_COUNTS
         if all_three in self._needs and self._question.wanted.is_open:
-            return self._load_combined_counts(sim, real)
+            return self._load_combined_counts(sides)
         return (
-            self._load(Need.SESSIONS, sim, real, lambda side: side.n, self._read_sessions, []),
-            self._load(Need.CONTRACTS, sim, real, lambda side: side.n_unfiltered, self._read_contracts, []),
-            self._load(Need.FAILURE_COUNTS, sim, real, lambda side: side.failures, self._read_failure_counts, []),
+            self._load(Need.SESSIONS, sides, lambda side: side.n, self._read_sessions, []),
+            self._load(Need.CONTRACTS, sides, lambda side: side.n_unfiltered, self._read_contracts, []),
+            self._load(Need.FAILURE_COUNTS, sides, lambda side: side.failures, self._read_failure_counts, []),
         )
 
     def _load_combined_counts(
-        self, sim: ComparisonSide, real: ComparisonSide
-    ) -> tuple[Both[Sequence[SessionCount]], Both[Sequence[ContractCount]], Both[Sequence[FailureCount]]]:
-        asked = [side for side in (sim, real) if side.n_unfiltered]
-        selections = [(side.scope, side.window) for side in asked]
+        self, sides: Sequence[ComparisonSide]
+    ) -> tuple[Each[Sequence[SessionCount]], Each[Sequence[ContractCount]], Each[Sequence[FailureCount]]]:
+        needed = [self._is_needed(side, Need.SESSIONS) for side in sides]
+        asked = [has and side.n_unfiltered > 0 for side, has in zip(sides, needed, strict=True)]
+        selections = [(side.scope, side.window) for side in compress(sides, asked)]
         counts = store.combined_counts(self._connection, self._project_id, selections, MOST_SESSIONS, self._edges)
         return (
-            _spread(counts.sessions, asked, sim, real, []),
-            _spread(counts.contracts, asked, sim, real, []),
-            _spread(counts.failures, asked, sim, real, []),
+            _spread(counts.sessions, needed, asked, []),
+            _spread(counts.contracts, needed, asked, []),
+            _spread(counts.failures, needed, asked, []),
         )
 
     def _read_sessions(self, sides: Sequence[ComparisonSide]) -> list[list[SessionCount]]:
@@ -286,32 +310,36 @@ class _Loader:
 
     # Single episodes and values
 
-    def _load_failed(self, sim: ComparisonSide, real: ComparisonSide, days: _Days | None) -> Both[FailedRows]:
-        by_day = {
-            "sim": None if days is None else days.sim,
-            "real": None if days is None else _within(days.real, real.window),
-        }
+    def _load_failed(self, sides: Sequence[ComparisonSide], days: _Days | None) -> Each[FailedRows]:
+        def by_day(side: ComparisonSide) -> Sequence[BucketCount] | None:
+            if days is None:
+                return None
+            if side.scope.domain == "sim":
+                return days.sim
+            # Without all history the days before the present are not among those that were read.
+            is_read = not side.is_before or self._question.is_history_whole
+            return _within(days.real, side.window) if is_read else None
 
-        def read(sides: Sequence[ComparisonSide]) -> list[FailedRows]:
-            selections = [_failed_selection(side, by_day[side.scope.domain]) for side in sides]
+        def read(asked: Sequence[ComparisonSide]) -> list[FailedRows]:
+            selections = [_failed_selection(side, by_day(side)) for side in asked]
             return store.each_failed_episodes(self._connection, self._project_id, selections)
 
-        return self._load(Need.FAILED_EPISODES, sim, real, lambda side: side.failures, read, NO_FAILURES)
+        return self._load(Need.FAILED_EPISODES, sides, lambda side: side.failures, read, NO_FAILED)
 
-    def _load_values(self, sim: ComparisonSide, real: ComparisonSide, need: Need, kind: Kind) -> Both[Values]:
+    def _load_values(self, sides: Sequence[ComparisonSide], need: Need, kind: Kind) -> Each[Values]:
         """Load values from the rollups; with a filter from the newest episodes that match it."""
 
-        def read(sides: Sequence[ComparisonSide]) -> list[Values]:
-            unfiltered = [side for side in sides if side.filter.is_open]
+        def read(asked: Sequence[ComparisonSide]) -> list[Values]:
+            unfiltered = [side for side in asked if side.filter.is_open]
             selections = [(side.scope, side.window) for side in unfiltered]
             rollups = iter(
                 store.each_value_rollups(self._connection, self._project_id, selections, kind, self._edges)
                 if selections
                 else []
             )
-            return [next(rollups) if side.filter.is_open else self._sample_values(side, kind) for side in sides]
+            return [next(rollups) if side.filter.is_open else self._sample_values(side, kind) for side in asked]
 
-        return self._load(need, sim, real, lambda side: side.n, read, {})
+        return self._load(need, sides, lambda side: side.n, read, {})
 
     def _sample_values(self, side: ComparisonSide, kind: Kind) -> Values:
         return store.sampled_values(
@@ -341,17 +369,15 @@ class _Loader:
     def _load(
         self,
         need: Need,
-        sim: ComparisonSide,
-        real: ComparisonSide,
+        sides: Sequence[ComparisonSide],
         has: Callable[[ComparisonSide], int],
         read: Callable[[Sequence[ComparisonSide]], Sequence[T]],
         nothing: T,
-    ) -> Both[T]:
-        """Read both sides in one query, if they are needed; a side that has none of it is not asked for."""
-        if need not in self._needs:
-            return None, None
-        asked = [side for side in (sim, real) if has(side)]
-        return _spread(read(asked) if asked else [], asked, sim, real, nothing)
+    ) -> Each[T]:
+        """Read all sides in one query, where they are needed; a side that has none of it is not asked for."""
+        needed = [self._is_needed(side, need) for side in sides]
+        asked = [is_needed and has(side) > 0 for side, is_needed in zip(sides, needed, strict=True)]
+        return _spread(read(list(compress(sides, asked))) if any(asked) else [], needed, asked, nothing)
 
 
 def _counted(scope: Scope, window: Window, wanted: CellFilter, counts: Sequence[Tally]) -> _Counted:
@@ -372,16 +398,13 @@ def _failed_selection(side: ComparisonSide, days: Sequence[BucketCount] | None) 
     return FailedSelection(side.scope, side.window, side.filter, most, side.failures, by_day)
 
 
-def _spread(
-    values: Sequence[T],
-    asked: Sequence[ComparisonSide],
-    sim: ComparisonSide,
-    real: ComparisonSide,
-    nothing: T,
-) -> tuple[T, T]:
-    """Return the values of both sides, where only some were asked for."""
-    of_side = {side.scope.domain: value for side, value in zip(asked, values, strict=True)}
-    return of_side.get(sim.scope.domain, nothing), of_side.get(real.scope.domain, nothing)
+def _spread(values: Sequence[T], needed: Sequence[bool], asked: Sequence[bool], nothing: T) -> Each[T]:
+    """Return the values of each side, where only some were asked for."""
+    of_asked = iter(values)
+    return [
+        next(of_asked) if was_asked else nothing if is_needed else None
+        for is_needed, was_asked in zip(needed, asked, strict=True)
+    ]
 
 
 def _within(days: Sequence[BucketCount], window: Window) -> Sequence[BucketCount]:

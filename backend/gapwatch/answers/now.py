@@ -9,6 +9,7 @@ from typing import Literal
 from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.drop import DropValue, interval_of, smallest_success
 from gapwatch.answers.needs import Need
+from gapwatch.answers.robots_sites import compare_present_robots
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.window_words import began, newest_words
 from gapwatch.statistics.change.present import MovedWord
@@ -186,21 +187,28 @@ def now_value(
         if before is None or present is None
         else NowBefore(before.value, before.interval, before.n, present.before_until),
         moved=_moved(present),
-        robots=()
-        if present is None
-        else tuple(
-            NowRobot(
-                one.robot,
-                one.successes / one.n if one.n else None,
-                one.interval,
-                one.n,
-                one.than_others is not None,
-                one.than_others,
-            )
-            for one in present.robots
-        ),
+        robots=_robots(present),
         design_effect=1.0 if present is None else present.design_effect,
         computed_at=computed_at,
+    )
+
+
+def _robots(present: StoredPresent | None) -> tuple[NowRobot, ...]:
+    """Who stands out is who does in the answer about robots: also by as much as matters."""
+    if present is None:
+        return ()
+    group = compare_present_robots(present)
+    odd = set() if group is None else {unit.name for unit in group.odd}
+    return tuple(
+        NowRobot(
+            one.robot,
+            one.successes / one.n if one.n else None,
+            one.interval,
+            one.n,
+            one.robot in odd,
+            one.than_others if one.robot in odd else None,
+        )
+        for one in present.robots
     )
 
 

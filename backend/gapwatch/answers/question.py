@@ -12,6 +12,7 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.answers.window_words import EVERYTHING_STORED, Began, span_words
 from gapwatch.errors import Fault, Invalid
 from gapwatch.filters import (
+    AgainstFilter,
     DropFilter,
     SideFilter,
     StatisticsFilter,
@@ -40,6 +41,8 @@ class Question:
     # What the window is, in words; and the name it was asked for by, until the subject says when that began.
     window_words: str = EVERYTHING_STORED
     asked_window: WindowName | None = None
+    # Whether the present is held against what was before it, in place of simulation.
+    is_against_before: bool = False
     # Of sim; None where it is that of real.
     sim_window: Window | None = None
     # Whether a trend, and the search for its changes, are of all history whatever the window.
@@ -58,6 +61,10 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
     if asked.window is not None and (since is not None or until is not None):
         message = f"Give either `window={asked.window}`, or `since` and `until`, not both."
         raise Invalid(message, errors=[Fault(pointer="/query/window", code="two-windows", message=message)])
+    is_against_before = isinstance(asked, AgainstFilter) and asked.against == "before"
+    if is_against_before and (since is not None or until is not None or asked.window not in (None, "now")):
+        message = "`against=before` speaks of the present: leave out `since`, `until` and any `window` but `now`."
+        raise Invalid(message, errors=[Fault(pointer="/query/against", code="another-window", message=message)])
     if since is not None and until is not None and since >= until:
         message = "Give a `since` that lies before `until`."
         raise Invalid(message, errors=[Fault(pointer="/query/since", code="empty-window", message=message)])
@@ -65,7 +72,8 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
         now,
         Window(since, until),
         span_words(since, until, now, asked.since),
-        asked.window,
+        "now" if is_against_before else asked.window,
+        is_against_before,
         None,
         False,
         CellFilter(

@@ -21,6 +21,7 @@ from gapwatch.statistics.estimates.rates import Z_95, SessionSums, wilson
 from gapwatch.statistics.estimates.worst_first import surest_first
 from gapwatch.store.read.directory import DatedEvent
 from gapwatch.store.read.sides import Cell
+from gapwatch.tally.presents import StoredPresent
 
 NEEDS = ANSWER_FIELDS | Need.CELLS | Need.DAYS
 
@@ -160,6 +161,12 @@ def compare_units(
     return UnitGroup(by, tuple(kept), others, unnamed, len(units) - len(kept), design_effect)
 
 
+def compare_present_robots(present: StoredPresent, unnamed: int = 0) -> UnitGroup | None:
+    """The robots of a present beside one another: each one's newest episodes of the regime."""
+    counts = {one.robot: (one.successes, one.n) for one in present.robots}
+    return compare_units(counts, "robot", unnamed=unnamed, design_effect=present.design_effect)
+
+
 def _group(sides: Sides, by: Kind, name_of: Callable[[Cell], str | None]) -> UnitGroup | None:
     counts: dict[str, tuple[int, int]] = {}
     unnamed = 0
@@ -170,9 +177,14 @@ def _group(sides: Sides, by: Kind, name_of: Callable[[Cell], str | None]) -> Uni
             counts[name] = (before[0] + count.successes, before[1] + n)
         else:
             unnamed += n
-    if len(counts) <= 1:
-        return None
-    group = compare_units(counts, by, unnamed=unnamed, design_effect=_design_effect(sides, name_of))
+    present = sides.subject.surroundings.present
+    if by == "robot" and present is not None and sides.question.asked_window == "now" and sides.is_unfiltered:
+        # The same episodes and the same effect as those of the present, so that nothing is said of it twice.
+        group = compare_present_robots(present, unnamed)
+    elif len(counts) > 1:
+        group = compare_units(counts, by, unnamed=unnamed, design_effect=_design_effect(sides, name_of))
+    else:
+        group = None
     return None if group is None else _with_events(group, sides)
 
 
@@ -341,7 +353,8 @@ KIND = AnswerKind(
         "Real success of each robot and of each site beside the others, where there is more than one, and which "
         "of them stand out; with the events that name those.\n\n"
         "One stands out if it is 5 points or more away from the others together and a chance of 5 %, shared by "
-        "all of them, does not explain it. One with `few` episodes, under 20, is not compared."
+        "all of them, does not explain it. One with `few` episodes, under 20, is not compared. With `window=now` "
+        "the robots are those of the present: the newest hundred episodes of each in the regime."
     ),
     table=AnswerTable("robots", table_rows),
 )

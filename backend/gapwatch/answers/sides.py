@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from gapwatch.answers.answer import Baseline, Caution, NamedSpan
+from gapwatch.answers.answer import SIMULATION, Baseline, Caution, HeldAgainst, NamedSpan, Span
 from gapwatch.answers.cell_table import CellTable
-from gapwatch.answers.comparison_side import ComparisonSide
+from gapwatch.answers.comparison_side import ComparisonSide, Outcomes, SideData
 from gapwatch.answers.contract_pairs import ContractPair, pair_contracts
 from gapwatch.answers.level_drops import level_drops
 from gapwatch.answers.needs import Need, loaded
@@ -22,13 +22,17 @@ from gapwatch.answers.question import Question, history_window
 from gapwatch.answers.strata import level_counts
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME
+from gapwatch.answers.window_words import no_before_words
 from gapwatch.statistics.causes.slices import Counts, Slice
 from gapwatch.store.read.directory import DatedEvent
-from gapwatch.store.read.sides import BucketCount, CellFilter, PairRow
+from gapwatch.store.read.sides import BucketCount, CellFilter, FailedRows, PairRow
 from gapwatch.taxonomy import Taxonomy
 
 # What `answer_fields` reads: the contracts, because sides that differ in them carry a warning.
 ANSWER_FIELDS = Need.CONTRACTS
+# What a side without episodes has loaded.
+NO_FAILED = FailedRows((), (), {}, {})
+NOTHING = SideData([], [], [], [], NO_FAILED, {}, {})
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,22 @@ class Sides:
     real: ComparisonSide
     baseline: Baseline | None
     data: SharedData
+    # The real episodes before the present; None where nothing changed, or nobody asked.
+    before: ComparisonSide | None = None
+
+    @cached_property
+    def as_asked(self) -> Sides:
+        """The sides that are held against each other: real and sim, or the present and what was before."""
+        if not self.question.is_against_before:
+            return self
+        nothing = ComparisonSide(
+            self.real.scope, self.real.window, self.real.filter, Outcomes(), 0, NOTHING, is_before=True
+        )
+        return replace(self, sim=self.before or nothing, baseline=None)
+
+    @property
+    def is_unfiltered(self) -> bool:
+        return self.question.wanted.is_open
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -120,7 +140,21 @@ class Sides:
 
     @cached_property
     def contract(self) -> ContractPair:
-        return pair_contracts(self.sim.contracts, self.real.contracts)
+        return pair_contracts(self.sim.contracts, self.real.contracts, self.words)
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """What the two sides are called."""
+        return ("before", "since") if self.sim.is_before else ("sim", "real")
+
+    @property
+    def against(self) -> HeldAgainst:
+        if not self.sim.is_before:
+            return SIMULATION
+        before = self.subject.before(self.question.now)
+        if before is None:
+            return HeldAgainst("before", "before the change", None)
+        return HeldAgainst("before", before.words, Span(before.since, before.until))
 
     @cached_property
     def warnings(self) -> tuple[Caution, ...]:
@@ -148,6 +182,10 @@ class Sides:
                 f"{pooled[0]} has more than {self.pooled[pooled[0]]} levels, so its levels are not counted apart; "
                 "list the episodes instead, or send the condition in fewer levels."
             )
+        if self.sim.is_before and self.before is None:
+            return no_before_words(self.subject.surroundings.present, self.subject.version, self.question.now)
+        if self.sim.is_before and not self.sim.n:
+            return f"No real episodes {self.against.name}{' match' if self.sim.n_unfiltered else ''}."
         who = f"{self.subject.policy} {self.subject.version}"
         on = "" if self.subject.task is None else f" on {self.subject.task}"
         if not self.sim.n:
@@ -191,6 +229,7 @@ def answer_fields(sides: Sides, reason: str | None = None) -> dict[str, Any]:
         "n_real": sides.real.n,
         "warnings": sides.warnings,
         "reason": sides.reason or reason,
+        "against": sides.against,
     }
 
 

@@ -10,6 +10,7 @@ from gapwatch.answers.cell_table import CellTable
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.strata import pair_counts
+from gapwatch.filters import AgainstFilter
 from gapwatch.levels import MISSING
 from gapwatch.statistics.causes.slices import (
     Counts,
@@ -186,5 +187,6 @@ KIND = AnswerKind(
         "The surest loss first: by `sure_loss`, the lower end of the drop. Levels with `few` episodes, under 20 "
         "on a side that tried it, and levels that are `shared` by nearly all episodes come last."
     ),
+    filter=AgainstFilter,
     table=AnswerTable("conditions", table_rows),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gapwatch.answers.tallies import ALL_TIME
-from gapwatch.answers.window_words import NOTHING_KNOWN, Began, began, began_together
+from gapwatch.answers.window_words import NOTHING_KNOWN, Before, Began, before_of, began, began_together
 from gapwatch.errors import NotFound
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory, sides
@@ -38,6 +38,13 @@ class Subject:
         if present is None or present.facts.policy_id != self.policy_id:
             return NOTHING_KNOWN
         return began(present, self.version, now)
+
+    def before(self, now: datetime) -> Before | None:
+        """What was before the present of a deployment; None where nothing changed."""
+        present = self.surroundings.present
+        if self.deployment_id is None or present is None or present.facts.policy_id != self.policy_id:
+            return None
+        return before_of(present, self.version, now)
 
     @property
     def sim_scope(self) -> Scope:

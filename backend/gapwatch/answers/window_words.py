@@ -26,6 +26,16 @@ class Began:
 NOTHING_KNOWN = Began()
 
 
+@dataclass(frozen=True)
+class Before:
+    """The real episodes before the present regime: of the same version, or of the versions before a release."""
+
+    since: datetime | None
+    until: datetime
+    words: str
+    is_earlier_version: bool
+
+
 def day_words(at: datetime, now: datetime) -> str:
     """24 Oct, with the year where it is another than this one."""
     return date_words(at.astimezone(UTC), now.astimezone(UTC).year)
@@ -66,6 +76,37 @@ def began(present: StoredPresent | None, version: str, now: datetime) -> Began:
 def _day(at: datetime) -> datetime:
     """A version has no episode before its first: from the start of that day on, all is counted already."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def before_of(present: StoredPresent | None, version: str, now: datetime) -> Before | None:
+    """What a change is held against; None where nothing changed, or nothing lies before."""
+    if present is None or present.since is None or present.before is None or present.why == "start":
+        return None
+    if present.before_until != present.since or (present.before_since or present.since) >= present.since:
+        return None
+    is_earlier = present.why == "release"
+    what = {
+        "release": f"before release {version}",
+        "change": "before the change",
+        "baseline": "before another baseline was chosen",
+        "drifting": f"before it began to {'rise' if present.moved.verdict == 'rising' else 'fall'}",
+    }[present.why]
+    words = f"{what} on {day_words(present.since, now)}"
+    return Before(present.before_since, present.since, words, is_earlier)
+
+
+def no_before_words(present: StoredPresent | None, version: str, now: datetime) -> str:
+    """Why there is no before."""
+    if present is None or present.since is None:
+        return "Nothing is known of its present yet, so there is no change to speak of."
+    if present.is_cut:
+        return (
+            f"No change is known in the {newest_words(present.regime.n)}: there is no before to hold them against."
+        )
+    return (
+        f"No change is known since the first episodes of {version} on {day_words(present.since, now)}: "
+        "there is no before to hold them against."
+    )
 
 
 def _regime_words(present: StoredPresent, version: str, now: datetime) -> str:

@@ -76,7 +76,7 @@ def deployment_routes(database: Database, keyring: Keyring, costly: CostlyReads)
         with database.reading(holder.project_id) as connection:
             subject = deployment_subject(connection, holder.project_id, slug)
             sides = load_sides(connection, holder.project_id, subject, question, needs)
-        return answered(answer(sides))
+        return answered(answer(sides.as_asked))
 
     @router.get(
         "/deployments",

@@ -8,6 +8,7 @@ from gapwatch.answers.ledger import DropPart, LedgerAnswer
 
 MIX = "The same conditions, in other shares."
 RATE = "The same condition, a worse outcome: the simulator is wrong there, or the policy brittle."
+RATE_SINCE = "The same condition, a worse outcome than before: something there changed."
 # Narrower than this, in points as a fraction, bars of nothing would look like bars of something.
 NARROWEST = 0.01
 
@@ -30,7 +31,7 @@ def exposures(ledger: LedgerAnswer, off_support: str) -> list[Exposure]:
     parts = (
         ("Off-support", ledger.off_support, off_support),
         ("Mix", ledger.mix, MIX),
-        ("Rate", ledger.rate, RATE),
+        ("Rate", ledger.rate, RATE if ledger.against.kind == "simulation" else RATE_SINCE),
     )
     known = [(name, part, about) for name, part, about in parts if part is not None]
     bounds = [bound for _, part, _ in known for bound in (part.contribution, *(part.interval or ()))]

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
+from gapwatch.answers.window_words import Before
 from gapwatch.pages.forms import as_utc
 from gapwatch.pages.links import Links
 
@@ -113,13 +114,29 @@ def window_picker(links: Links, path: tuple[str, ...], given: dict[str, list[str
     asked = window_or_now(given)
 
     def choice(label: str, **window: str) -> WindowChoice:
-        query = {} if window == {"window": "now"} else window
-        return WindowChoice(label, links.to(*path, **rest, **query), asked == window)
+        is_now = window == {"window": "now"}
+        # What was before is before the present.
+        kept = rest if is_now else {name: values for name, values in rest.items() if name != "against"}
+        return WindowChoice(label, links.to(*path, **kept, **({} if is_now else window)), asked == window)
 
     choices = [choice("now", window="now")]
     choices += [choice(label, since=span) for span, label in PICKED.items()]
     choices.append(choice("all", window="all"))
     return WindowPicker(words, choices, asked.get("since", ""), asked.get("until", ""))
+
+
+def against_switch(
+    links: Links, path: tuple[str, ...], given: dict[str, list[str]], before: Before | None
+) -> list[WindowChoice]:
+    """Simulation, or what was before the present; only the first where nothing was."""
+    is_before = given.get("against", ["simulation"])[-1] == "before"
+    rest = {name: values for name, values in given.items() if name != "against"}
+    choices = [WindowChoice("simulation", links.to(*path, **rest), not is_before)]
+    if before is not None:
+        of_now = {name: values for name, values in rest.items() if name not in TIMES}
+        href = links.to(*path, **of_now, against="before")
+        choices.append(WindowChoice(before.words, href, is_before))
+    return choices
 
 
 def applied(links: Links, path: tuple[str, ...], parameters: dict[str, list[str]]) -> list[Applied]:

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.ext import Extension
 from starlette.responses import HTMLResponse
 
+from gapwatch.pages.figures.text import seen_word
 from gapwatch.pages.figures.trend import glyph
 from gapwatch.pages.filtering import WINDOWS
 from gapwatch.pages.first_episode import sending_command
@@ -47,12 +48,17 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "ledger_caption": captions.ledger_caption,
     "line_key": captions.line_key,
     "matched": matched,
+    "moved_by": captions.moved_by,
     "real_higher": captions.real_higher,
     "robot_word": robot_word,
     "robots_caption": captions.robots_caption,
     "robots_finding": captions.robots_finding,
     "robots_words": robots_words,
+    "seen_word": seen_word,
     "sending_command": sending_command,
+    "signals_finding": captions.signals_finding,
+    "signals_title": captions.signals_title,
+    "standing_signals": captions.standing_signals,
     "worst_conditions": captions.worst_conditions,
 }
 

@@ -100,6 +100,8 @@ class StoredPresent:
     moved: StoredMove
     robots: tuple[StoredRobot, ...]
     design_effect: float
+    # The first episode of `before`; rows that are older than this field get it with the next episode.
+    before_since: datetime | None = None
 
 
 def make_present(attempts: Sequence[RecentAttempt], facts: PresentFacts) -> StoredPresent:
@@ -134,6 +136,7 @@ def make_present(attempts: Sequence[RecentAttempt], facts: PresentFacts) -> Stor
         moved=StoredMove(present.moved.change, present.moved.interval, present.moved.verdict),
         robots=_robots(regime, effect),
         design_effect=effect,
+        before_since=_before_since(own, earlier, present),
     )
 
 
@@ -159,6 +162,15 @@ def _why(start: RegimeStart, facts: PresentFacts, known_at: datetime | None) -> 
 
 def _until(own: Sequence[RecentAttempt], present: Present) -> datetime | None:
     return own[present.before_until].started_at if own and present.before is not None else None
+
+
+def _before_since(own: Sequence[RecentAttempt], earlier: Sequence[RecentAttempt], present: Present) -> datetime | None:
+    if present.before is None:
+        return None
+    n = present.before.n
+    if present.start == "first" and present.before_until == 0:
+        return earlier[-n].started_at
+    return own[max(0, present.before_until - n)].started_at
 
 
 def _design_effect(own: Sequence[RecentAttempt]) -> float:

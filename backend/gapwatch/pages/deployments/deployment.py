@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.answers import contract, drop, failures, ledger, onset, robots_sites, signals, slices, trend
@@ -16,7 +17,7 @@ from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, l
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.mitigations import measure_mitigations, suggestions
 from gapwatch.answers.needs import Need
-from gapwatch.answers.now import now_of
+from gapwatch.answers.now import NowValue, now_of
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import history_window, question_of
 from gapwatch.answers.robots_sites import answer_robots
@@ -25,14 +26,23 @@ from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import answer_trend
+from gapwatch.answers.window_words import no_before_words
 from gapwatch.errors import Invalid, NotFound
-from gapwatch.filters import DropFilter, parse_happened
+from gapwatch.filters import DeploymentFilter, parse_happened
 from gapwatch.pages.alert_words import open_alerts
 from gapwatch.pages.deployments.figures import draw
 from gapwatch.pages.deployments.report import Report, report_headers
 from gapwatch.pages.deployments.tables import csv_answer, deployment_table
 from gapwatch.pages.deployments.view import Choices, DeploymentPage
-from gapwatch.pages.filtering import applied, read_filter, window_or_now, window_picker
+from gapwatch.pages.filtering import (
+    TIMES,
+    Asked,
+    against_switch,
+    applied,
+    read_filter,
+    window_or_now,
+    window_picker,
+)
 from gapwatch.pages.frame import View, Visit
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, delete_event, record_event
@@ -107,7 +117,7 @@ class DeploymentHandlers:
         return RedirectResponse(visit.frame.links.to("deployments", described.slug), 303)
 
     def _look(self, visit: Visit) -> DeploymentPage:
-        asked = read_filter(visit.request, DropFilter)
+        asked = _read_filter(visit.request)
         window = window_or_now(asked.given)
         # What was before the present is seen beside it.
         question = replace(
@@ -119,10 +129,11 @@ class DeploymentHandlers:
         assert described is not None  # noqa: S101 - a deployment's subject is described
         # What only the JSON twin shows is not computed for the page.
         in_full = visit.request.query_params.get("format") == "json"
-        weighed = weigh_sides(sides)
-        slices = answer_slices(sides, level_pairs=in_full)
-        ledger = answer_ledger(sides, weighed, condition_shares=in_full)
-        trend, drop = answer_trend(sides), answer_drop(sides)
+        held = sides.as_asked
+        weighed = weigh_sides(held)
+        slices = answer_slices(held, level_pairs=in_full)
+        ledger = answer_ledger(held, weighed, condition_shares=in_full)
+        trend, drop, now = answer_trend(sides), answer_drop(sides), now_of(sides)
         # Shown from where the line begins: older events explain nothing that is seen.
         began = history_window(sides.question).since
         first = began or min((step.at for step in trend.steps), default=described.described_at)
@@ -136,13 +147,13 @@ class DeploymentHandlers:
             stage=described.stage,
             newest=described.last_episode_at,
             drop=drop,
-            sim=side_value(sides.sim, sides.real),
-            real=side_value(sides.real, sides.sim),
-            lead=_lead(drop, ledger),
+            sim=side_value(held.sim, held.real),
+            real=side_value(held.real, held.sim),
+            lead=_lead(drop, now, ledger),
             ledger=ledger,
             slices=slices,
-            signals=answer_signals(sides),
-            failures=answer_failures(sides, weighed),
+            signals=answer_signals(held),
+            failures=answer_failures(held, weighed),
             robots=answer_robots(sides),
             trend=trend,
             contract=answer_contract(sides),
@@ -155,9 +166,13 @@ class DeploymentHandlers:
             choices=_choices(sides, slices, asked.given),
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
-            now=now_of(sides),
+            now=now,
             is_now=question.asked_window == "now" and question.wanted.is_open and question.metric == "success",
             asked_at=question.now,
+            against=against_switch(
+                visit.frame.links, ("deployments", described.slug), asked.given, subject.before(question.now)
+            ),
+            no_before=no_before_words(subject.surroundings.present, subject.version, question.now),
             window=window_picker(
                 visit.frame.links, ("deployments", described.slug), asked.given, sides.question.window_words
             ),
@@ -172,11 +187,22 @@ def _slug(visit: Visit) -> str:
     return slug
 
 
-def _lead(drop: DropAnswer, ledger: LedgerAnswer) -> CategoryPart | None:
-    """The category that loses most, where a loss is established at all."""
-    if drop.verdict not in ("large", "small"):
-        return None
-    return leading_part(ledger)
+def _read_filter(request: Request) -> Asked[DeploymentFilter]:
+    asked = read_filter(request, DeploymentFilter)
+    window = {name: values for name, values in asked.given.items() if name in TIMES}
+    if asked.filter.against == "simulation" or window in ({}, {"window": ["now"]}):
+        return asked
+    problem = "against: what was before is held against the present; choose the window now."
+    given = {name: values for name, values in asked.given.items() if name != "against"}
+    return Asked(asked.filter.model_copy(update={"against": "simulation"}), [*asked.problems, problem], given)
+
+
+def _lead(drop: DropAnswer, now: NowValue, ledger: LedgerAnswer) -> CategoryPart | None:
+    """The category that loses most, where a loss is established at all: of simulation, or of what was before."""
+    is_lost = now.moved.verdict in ("fell", "falling")
+    if ledger.against.kind == "simulation":
+        is_lost = drop.verdict in ("large", "small")
+    return leading_part(ledger) if is_lost else None
 
 
 def _labelling(sides: Sides, slug: str) -> LabellingProgress:

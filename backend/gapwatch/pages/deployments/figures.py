@@ -27,7 +27,6 @@ class Figures:
     episodes: dict[str, str] = field(default_factory=dict)
     filters: dict[str, Any] = field(default_factory=dict)
     table: FailureTable | None = None
-    shown_signals: int = 0
 
 
 def shared_filters(page: DeploymentPage) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     heights: dict[str, int] = {}
     if page.compared:
         parts = ledger.shown_parts(page.ledger.categories, page.ledger.unattributed)
-        drawn["ledger"] = ledger.ledger_figure(page.sim, page.real, parts, to.behind if to else None)
+        drawn["ledger"] = ledger.ledger_figure(page.sim, page.real, parts, to.behind if to else None, page.sides)
         heights["ledger"] = ledger.height(len(parts))
     if any(step.n for step in page.trend.steps):
         marks = [trend.Mark(number, event.at, event.kind) for number, event in enumerate(page.events, start=1)]
@@ -107,21 +106,22 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
         heights["trend"] = 320
     groups = grouped(page.slices.slices)
     if groups:
-        drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None)
+        drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None, page.sides)
         heights["conditions"] = conditions.height(groups)
     of_units = units.shown_units(page.robots.groups)
     if of_units:
         drawn["robots"] = units.units_figure(of_units, to.of_unit if to else None)
         heights["robots"] = units.height(of_units)
-    shown = [signal for signal in page.signals.signals if signal.seen == "both"][: signals.MOST_SHOWN]
-    for number, signal in enumerate(shown):
-        drawn[f"signal-{number}"] = signals.signal_figure(signal)
+    for number, signal in enumerate([*page.moved_signals, *page.standing_signals]):
+        drawn[f"signal-{number}"] = signals.signal_figure(signal, page.sides)
     table = failure_table(page.failures.groups)
     if table.categories:
-        drawn["failures"] = failures.failures_figure(table, page.real.n, page.sim.n, to.failed_in if to else None)
+        drawn["failures"] = failures.failures_figure(
+            table, page.real.n, page.sim.n, to.failed_in if to else None, page.sides
+        )
         heights["failures"] = failures.height(table)
     episodes = {}
     if to is not None:
         categories = [part.category for part in page.ledger.categories] + ["unattributed"]
         episodes = {category: to.behind(category) for category in categories} | {"all": to.real()}
-    return Figures(drawn, heights, episodes, shared_filters(page), table, len(shown))
+    return Figures(drawn, heights, episodes, shared_filters(page), table)

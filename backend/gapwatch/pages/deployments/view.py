@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gapwatch.answers.answer import Interval
 from gapwatch.answers.contract import ContractAnswer
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.failures import FailureGroup, FailuresAnswer
@@ -18,7 +19,7 @@ from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
-from gapwatch.pages.filtering import Applied, WindowPicker
+from gapwatch.pages.filtering import Applied, WindowChoice, WindowPicker
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
 from gapwatch.pages.sentences.present import how_it_moved
@@ -28,6 +29,8 @@ from gapwatch.store.read.directory import DatedEvent
 from gapwatch.store.read.labelling_progress import LabellingProgress
 
 MOST_FAILURES = 8
+# Of signals with figures, that moved and that stand.
+MOST_SHOWN = 6
 # Of a table, which the CSV has whole.
 MOST_LEVELS = 80
 
@@ -78,12 +81,35 @@ class DeploymentPage:
     # Whether the page speaks of the present of the whole deployment: no other window, no filter, no other metric.
     is_now: bool
     asked_at: datetime
+    # What the ledger, conditions, signals and failures are held against; and why there is no before, if so.
+    against: list[WindowChoice]
+    no_before: str
     window: WindowPicker
     problems: list[str]
 
     def window_of(self, table: str) -> str:
         """What the window of a table is called; the trend is of all history."""
-        return "all history" if table == "trend" else self.window.name
+        if table == "trend":
+            return "all history"
+        is_held = self.is_against_before and table in ("ledger", "conditions", "signals", "failures")
+        return f"{self.window.name} against before" if is_held else self.window.name
+
+    @property
+    def is_against_before(self) -> bool:
+        return self.ledger.against.kind == "before"
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What the two sides of the ledger, conditions, signals and failures are called."""
+        return ("before", "since") if self.is_against_before else ("sim", "real")
+
+    @property
+    def split_interval(self) -> Interval | None:
+        """Of the drop that the ledger splits."""
+        if self.is_against_before:
+            moved = self.now.moved.interval if self.now.moved.verdict in ("fell", "rose") else None
+            return None if moved is None else (-moved[1] / 100, -moved[0] / 100)
+        return self.drop.drop.interval if self.drop.metric == "success" else None
 
     @property
     def compared(self) -> bool:
@@ -91,7 +117,8 @@ class DeploymentPage:
 
     @property
     def headline(self) -> Sentence:
-        said = sentences.headline_now(self.now, self.drop, self.lead, self.asked_at) if self.is_now else None
+        lead = None if self.is_against_before else self.lead
+        said = sentences.headline_now(self.now, self.drop, lead, self.asked_at) if self.is_now else None
         if said is None:
             said = sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset)
             said = sentences.in_window(self.window.name, said)
@@ -137,7 +164,7 @@ class DeploymentPage:
 
     @property
     def waterfall(self) -> str:
-        return captions.waterfall(self.sim, self.real)
+        return captions.waterfall(self.sim, self.real, self.ledger.against)
 
     @property
     def not_counted(self) -> Sentence:
@@ -145,10 +172,22 @@ class DeploymentPage:
 
     @property
     def signals_note(self) -> str:
-        return captions.signals_note(self.sim.n, self.real.n, sampled=self.signals.sampled)
+        return captions.signals_note(self.sim.n, self.real.n, self.sides, sampled=self.signals.sampled)
 
-    def shown_signals(self, most: int) -> list[SignalAnswer]:
-        return [signal for signal in self.signals.signals if signal.seen == "both"][:most]
+    @property
+    def moved_signals(self) -> list[SignalAnswer]:
+        """What moved at the change."""
+        moved = [
+            signal for signal in self.signals.signals if signal.moved is not None and signal.moved.is_established
+        ]
+        return moved[:MOST_SHOWN]
+
+    @property
+    def standing_signals(self) -> list[SignalAnswer]:
+        """What differs from the other side and did not move, the most surely shifted first."""
+        moved = {signal.signal for signal in self.moved_signals}
+        standing = [one for one in self.signals.signals if one.seen == "both" and one.signal not in moved]
+        return standing[:MOST_SHOWN]
 
     @property
     def first_failures(self) -> list[FailureGroup]:

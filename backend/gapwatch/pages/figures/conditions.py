@@ -7,7 +7,7 @@ from typing import Any
 
 from gapwatch.answers.slices import SliceAnswer, SliceSide
 from gapwatch.pages.figures.axes import ANCHOR, right_column
-from gapwatch.pages.figures.text import bold, plain, short
+from gapwatch.pages.figures.text import bold, plain, seen_word, short
 from gapwatch.pages.words import count, percent, point_interval, points
 
 MOST_LEVELS = 24
@@ -40,9 +40,14 @@ def height(groups: Sequence[tuple[str, list[SliceAnswer]]]) -> int:
 
 
 def conditions_figure(
-    groups: Sequence[tuple[str, list[SliceAnswer]]], href: Callable[[SliceAnswer], str | None] | None = None
+    groups: Sequence[tuple[str, list[SliceAnswer]]],
+    href: Callable[[SliceAnswer], str | None] | None = None,
+    words: tuple[str, str] = ("sim", "real"),
 ) -> dict[str, Any]:
-    """`href` gives the list of a level's episodes, if there is one; without it no mark is a link."""
+    """`href` gives the list of a level's episodes, if there is one; without it no mark is a link.
+
+    `words`: what the sides are called.
+    """
     ticks: list[float] = []
     names: list[str] = []
     sizes: list[str] = []
@@ -57,7 +62,7 @@ def conditions_figure(
             placed.append((place, level))
             ticks.append(place)
             names.append(short(level.level or "missing", 18))
-            sizes.append(_sizes(level))
+            sizes.append(_sizes(level, words))
         at += len(levels) + GROUP_GAP
     hrefs = {(level.condition, level.level): None if href is None else href(level) for _, level in placed}
     lowest = min(
@@ -67,8 +72,8 @@ def conditions_figure(
     return {
         "data": [
             _gaps(placed),
-            _marks([(y, level, level.sim) for y, level in placed if level.sim.n], "sim", hrefs),
-            _marks([(y, level, level.real) for y, level in placed if level.real.n], "real", hrefs),
+            _marks([(y, level, level.sim) for y, level in placed if level.sim.n], "sim", hrefs, words),
+            _marks([(y, level, level.real) for y, level in placed if level.real.n], "real", hrefs, words),
             ANCHOR,
         ],
         "layout": {
@@ -78,17 +83,17 @@ def conditions_figure(
             "yaxis": axis | {"ticktext": names},
             "yaxis2": right_column(axis, sizes, 12, "ink-2"),
             "annotations": [{"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "left",
-                             "yanchor": "bottom", "text": "n sim · real", "showarrow": False, "xshift": 4,
-                             "font": {"size": 12, "color": "var(--ink-3)"}}],
+                             "yanchor": "bottom", "text": f"n {words[0]} · {words[1]}", "showarrow": False,
+                             "xshift": 4, "font": {"size": 12, "color": "var(--ink-3)"}}],
         },
         "narrow": {"layout.margin.l": 104, "layout.margin.r": 94, "layout.xaxis.nticks": 3},
     }  # fmt: skip
 
 
-def _sizes(level: SliceAnswer) -> str:
+def _sizes(level: SliceAnswer, words: tuple[str, str]) -> str:
     if level.seen == "both":
         return f"{count(level.sim.n)} · {count(level.real.n)}"
-    return f"{level.seen} · {count(level.sim.n or level.real.n)}"
+    return f"{seen_word(level.seen, words)} · {count(level.sim.n or level.real.n)}"
 
 
 def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
@@ -103,7 +108,10 @@ def _gaps(placed: list[tuple[float, SliceAnswer]]) -> dict[str, Any]:
 
 
 def _marks(
-    rows: list[tuple[float, SliceAnswer, SliceSide]], name: str, hrefs: Mapping[tuple[str, str], str | None]
+    rows: list[tuple[float, SliceAnswer, SliceSide]],
+    name: str,
+    hrefs: Mapping[tuple[str, str], str | None],
+    words: tuple[str, str],
 ) -> dict[str, Any]:
     links = [hrefs[level.condition, level.level] for _, level, _ in rows]
     values = [100 * (side.value or 0.0) for _, _, side in rows]
@@ -127,9 +135,9 @@ def _marks(
             "arrayminus": [value - 100 * low for (low, _), value in zip(intervals, values, strict=True)],
         },
         "hovertext": [
-            f"{bold(f'{level.condition} = {level.level}')}, {name}<br>{percent(side.value or 0.0)} % "
-            f"[{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
-            + _drop(level) + ("<br>Click: its episodes" if link else "")
+            f"{bold(f'{level.condition} = {level.level}')}, {words[name == 'real']}<br>"
+            f"{percent(side.value or 0.0)} % [{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
+            + _drop(level, words) + ("<br>Click: its episodes" if link else "")
             for (_, level, side), (low, high), link in zip(rows, intervals, links, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -138,9 +146,9 @@ def _marks(
     }  # fmt: skip
 
 
-def _drop(level: SliceAnswer) -> str:
+def _drop(level: SliceAnswer, words: tuple[str, str]) -> str:
     if level.drop is None or level.interval is None:
-        return f"<br>{plain(level.seen)}"
+        return f"<br>{plain(seen_word(level.seen, words))}"
     return f"<br>drop {points(level.drop)} points {point_interval(level.interval)}"
 
 

@@ -77,7 +77,11 @@ def height(table: FailureTable) -> int:
 
 
 def failures_figure(
-    table: FailureTable, n_real: int, n_sim: int, href: Callable[[str], str] | None = None
+    table: FailureTable,
+    n_real: int,
+    n_sim: int,
+    href: Callable[[str], str] | None = None,
+    words: tuple[str, str] = ("sim", "real"),
 ) -> dict[str, Any]:
     """`href(phase)` answers where the real failures of a phase are listed; without it the cells are no links."""
     rows, columns = range(len(table.categories)), range(len(table.phases))
@@ -93,7 +97,7 @@ def failures_figure(
                 "z": [[value or None for value in row] for row in table.real],
                 "x": list(columns),
                 "y": list(rows),
-                "hovertext": [[_hover(table, x, y, n_real, n_sim) for x in columns] for y in rows],
+                "hovertext": [[_hover(table, x, y, (n_sim, n_real), words) for x in columns] for y in rows],
                 "hovertemplate": "%{hovertext}<extra></extra>",
                 **links,
                 "showscale": False,
@@ -143,13 +147,13 @@ def _ink(value: float, largest: float) -> str:
     return "#17191c" if value > 0.5 * largest else "var(--ink)"
 
 
-def _hover(table: FailureTable, x: int, y: int, n_real: int, n_sim: int) -> str:
+def _hover(table: FailureTable, x: int, y: int, n: tuple[int, int], called: tuple[str, str]) -> str:
     real, sim = table.real[y][x], table.sim[y][x]
     words = [
         f"{bold(category_name(table.categories[y]))} in {plain(table.phases[x])}",
-        f"{count(round(real, 1))} of {count(n_real)} real episodes",
-        f"{count(round(sim, 1))} of {count(n_sim)} sim episodes",
+        f"{count(round(real, 1))} of {count(n[1])} episodes, {called[1]}",
+        f"{count(round(sim, 1))} of {count(n[0])} episodes, {called[0]}",
     ]
     if _is_new(table, x, y):
-        words.append("<b>real only</b>")
+        words.append(f"<b>{called[1]} only</b>")
     return "<br>".join(words)

@@ -27,9 +27,17 @@ def height(rows: int) -> int:
 
 
 def ledger_figure(
-    sim: SideValue, real: SideValue, parts: Sequence[CategoryPart], href: Callable[[str], str] | None = None
+    sim: SideValue,
+    real: SideValue,
+    parts: Sequence[CategoryPart],
+    href: Callable[[str], str] | None = None,
+    words: tuple[str, str] = ("sim", "real"),
 ) -> dict[str, Any]:
-    """`href` answers where the episodes behind a category are listed; without it the bars are no links."""
+    """`href` answers where the episodes behind a category are listed; without it the bars are no links.
+
+    `words`: what the sides are called.
+    """
+    first, second = ("Simulation" if words[0] == "sim" else words[0].capitalize(), words[1].capitalize())
     assert sim.value is not None and real.value is not None  # noqa: S101 - there is a drop
     rows = range(1, len(parts) + 1)
     bases, at = [], 100 * sim.value
@@ -43,8 +51,8 @@ def ledger_figure(
     for place, x in enumerate([100 * sim.value, *ends]):
         steps_x += [x, x, None]
         steps_y += [place, place + 1, None]
-    labels = [bold("Simulation"), *(plain(part.name) for part in parts), bold("Real")]
-    narrow = [bold("Simulation"), *(narrow_category(part.category) for part in parts), bold("Real")]
+    labels = [bold(first), *(plain(part.name) for part in parts), bold(second)]
+    narrow = [bold(first), *(narrow_category(part.category) for part in parts), bold(second)]
     values = [
         _value(sim),
         *(f"<b>{signed(-part.contribution)}</b>{_bar_interval(part)}" for part in parts),
@@ -53,11 +61,11 @@ def ledger_figure(
     return {
         "data": [
             _line(steps_x, steps_y),
-            _bars(parts, list(rows), bases, sim, real, href),
+            _bars(parts, list(rows), bases, sim, real, href, words),
             _whiskers(parts, list(rows), ends, "surface", 4),
             _whiskers(parts, list(rows), ends, "ink", 1.25),
-            _point(sim, 0, "sim", "Simulation", "circle-open"),
-            _point(real, last, "real", "Real", "circle"),
+            _point(sim, 0, "sim", first, "circle-open"),
+            _point(real, last, "real", second, "circle"),
             ANCHOR,
         ],
         "layout": {
@@ -80,6 +88,10 @@ def ledger_figure(
             "layout.xaxis.nticks": 4,
         },
     }  # fmt: skip
+
+
+def _of_side(word: str) -> str:
+    return f"{word} episodes" if word in ("sim", "real") else f"episodes {word}"
 
 
 def _value(side: SideValue) -> str:
@@ -106,6 +118,7 @@ def _bars(
     sim: SideValue,
     real: SideValue,
     href: Callable[[str], str] | None,
+    words: tuple[str, str],
 ) -> dict[str, Any]:
     hatched = [part.category == UNATTRIBUTED for part in parts]
     offer = "" if href is None else "<br>Click: its episodes"
@@ -126,8 +139,8 @@ def _bars(
         },
         "hovertext": [
             f"{bold(part.name)}<br>{signed(-part.contribution)} points{_bar_interval(part)}<br>"
-            f"failure weight {count(round(part.real_weight, 1))} in {count(real.n)} real episodes, "
-            f"{count(round(part.sim_weight, 1))} in {count(sim.n)} sim{offer}"
+            f"failure weight {count(round(part.real_weight, 1))} in {count(real.n)} {_of_side(words[1])}, "
+            f"{count(round(part.sim_weight, 1))} in {count(sim.n)} {_of_side(words[0])}{offer}"
             for part in parts
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",

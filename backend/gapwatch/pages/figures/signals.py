@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gapwatch.answers.signals import SignalAnswer, SignalSide
 
-MOST_SHOWN = 6
+Curve = Sequence[tuple[float, float]]
 UNITS = {
     "n": "N", "nm": "Nm", "ms": "ms", "s": "s", "rad": "rad", "mm": "mm", "cm": "cm", "m": "m", "deg": "deg",
     "v": "V", "a": "A", "w": "W", "j": "J", "kg": "kg", "hz": "Hz", "c": "°C", "px": "px", "percent": "%",
@@ -19,7 +20,8 @@ def unit_of(signal: str) -> str:
     return UNITS.get(words[-1], "") if len(words) > 1 else ""
 
 
-def signal_figure(signal: SignalAnswer) -> dict[str, Any]:
+def signal_figure(signal: SignalAnswer, words: tuple[str, str] = ("sim", "real")) -> dict[str, Any]:
+    """`words`: what the sides are called. Of what moved at the change, what it was before is drawn as well."""
     unit = unit_of(signal.signal)
     data = []
     if signal.farthest_at is not None:
@@ -27,15 +29,18 @@ def signal_figure(signal: SignalAnswer) -> dict[str, Any]:
         line = {"width": 1.25, "color": "var(--ink-2)", "dash": "dot"}
         data.append({"x": [signal.farthest_at] * 2, "y": ends, "mode": "lines", "line": line, "hoverinfo": "skip",
                      "type": "scatter"})  # fmt: skip
-    for name, side, width in (("sim", signal.sim, 1.75), ("real", signal.real, 2.25)):
+    if signal.moved is not None and signal.moved.curve_before:
+        data.append(_before(signal.moved.curve_before, unit))
+    for name, word, side, width in (("sim", words[0], signal.sim, 1.75), ("real", words[1], signal.real, 2.25)):
         data.append(
             {"x": [x for x, _ in side.curve], "y": [100 * y for _, y in side.curve], "mode": "lines",
              "line": {"color": f"var(--{name})", "width": width, "dash": "solid" if name == "real" else "5px,2px"},
-             "hovertemplate": f"<b>{name.capitalize()}</b><br>%{{y:.0f}} % are at most %{{x:.3~g}} {unit}"
+             "hovertemplate": f"<b>{word.capitalize()}</b><br>%{{y:.0f}} % are at most %{{x:.3~g}} {unit}"
              "<extra></extra>",
              "type": "scatter"}
         )  # fmt: skip
-    ends = [bound for side in (signal.sim, signal.real) for bound in _most_of(side)]
+    curves = [signal.sim.curve, signal.real.curve, () if signal.moved is None else signal.moved.curve_before]
+    ends = [bound for curve in curves for bound in _most_of(curve)]
     low, high = (min(ends), max(ends)) if ends else (0.0, 1.0)
     air = 0.05 * (high - low) or 1.0
     return {
@@ -50,10 +55,18 @@ def signal_figure(signal: SignalAnswer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _most_of(side: SignalSide) -> list[float]:
+def _before(curve: Curve, unit: str) -> dict[str, Any]:
+    return {"x": [x for x, _ in curve], "y": [100 * y for _, y in curve], "mode": "lines",
+            "line": {"color": "var(--real)", "width": 1.5, "dash": "dot"},
+            "hovertemplate": f"<b>Before the change</b><br>%{{y:.0f}} % are at most %{{x:.3~g}} {unit}"
+            "<extra></extra>",
+            "type": "scatter"}  # fmt: skip
+
+
+def _most_of(curve: Curve) -> list[float]:
     """From the first to the 99th hundredth: one far value must not squeeze the rest."""
-    inner = [x for x, share in side.curve if 0.005 <= share <= 0.995]  # noqa: PLR2004
-    return [inner[0], inner[-1]] if inner else [x for x, _ in side.curve]
+    inner = [x for x, share in curve if 0.005 <= share <= 0.995]  # noqa: PLR2004
+    return [inner[0], inner[-1]] if inner else [x for x, _ in curve]
 
 
 def _share_at(side: SignalSide, value: float) -> float:

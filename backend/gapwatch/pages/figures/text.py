@@ -24,6 +24,11 @@ NARROW_NAMES = {
 }
 
 
+def seen_word(seen: str, words: tuple[str, str]) -> str:
+    """Which side has seen it: "real only", by what the sides are called."""
+    return {"sim only": f"{words[0]} only", "real only": f"{words[1]} only"}.get(seen, seen)
+
+
 def plain(text: object) -> str:
     """Text that is shown as it is."""
     return escape(str(text), quote=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gapwatch.answers.answer import Caution
+from gapwatch.answers.answer import SIMULATION, Caution, HeldAgainst
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.robots_sites import RobotsAnswer, UnitRate
-from gapwatch.answers.signals import SignalAnswer
+from gapwatch.answers.signals import SignalAnswer, SignalMove, SignalsAnswer
 from gapwatch.answers.slices import SliceAnswer
 from gapwatch.pages.sentences.sentence import Part, Sentence, Words, say, strong, together
 from gapwatch.pages.words import count, percent, plural, point_interval, points
@@ -16,10 +16,11 @@ from gapwatch.pages.words import count, percent, plural, point_interval, points
 MOST_WORST = 3
 
 
-def waterfall(sim: SideValue, real: SideValue) -> str:
+def waterfall(sim: SideValue, real: SideValue, against: HeldAgainst = SIMULATION) -> str:
     """What the figure shows, for those who do not see it."""
     ends = f"{percent(sim.value or 0.0)} per cent to real success {percent(real.value or 0.0)} per cent"
-    return f"Waterfall from simulation success {ends} by gap category; the table below has every number"
+    start = "simulation success" if against.kind == "simulation" else f"success {against.name},"
+    return f"Waterfall from {start} {ends} by gap category; the table below has every number"
 
 
 def ledger_finding(ledger: LedgerAnswer, lead: CategoryPart | None) -> str:
@@ -32,9 +33,12 @@ def ledger_finding(ledger: LedgerAnswer, lead: CategoryPart | None) -> str:
     return " ".join(findings)
 
 
-def ledger_caption(parts: Sequence[CategoryPart]) -> str:
+def ledger_caption(parts: Sequence[CategoryPart], sides: tuple[str, str] = ("sim", "real")) -> str:
+    above = "failures in real above failures in sim"
+    if sides[0] == "before":
+        above = "failures since the change above failures before it"
     caption = (
-        "Each bar: failures in real above failures in sim, weighted by evidence. "
+        f"Each bar: {above}, weighted by evidence. "
         "Whiskers: 95 % interval of that bar. The bars add up to the drop exactly."
     )
     bare = [part.name for part in parts if not (part.contribution or part.real_weight or part.sim_weight)]
@@ -79,7 +83,7 @@ def _had_they_failed(drop: DropAnswer) -> str:
     )
 
 
-def worst_conditions(slices: Sequence[SliceAnswer]) -> Sentence:
+def worst_conditions(slices: Sequence[SliceAnswer], sides: tuple[str, str] = ("sim", "real")) -> Sentence:
     """The surest loss of each of the worst conditions, without levels of few episodes or that nearly all share."""
     worst: dict[str, SliceAnswer] = {}
     for level in slices:
@@ -90,7 +94,8 @@ def worst_conditions(slices: Sequence[SliceAnswer]) -> Sentence:
     words: list[Words] = ["Worst: "]
     for place, level in enumerate(list(worst.values())[:MOST_WORST]):
         rate = "" if level.real.value is None else f" {100 * level.real.value:.0f} %"
-        never = ", never simulated" if level.seen == "real only" else ""
+        unseen = "never simulated" if sides[0] == "sim" else "not seen before"
+        never = f", {unseen}" if level.seen == "real only" else ""
         words += ["; " if place else "", Part(f"{level.condition} = {level.level}", "code"), f"{rate}{never}"]
     return say(*words, ".")
 
@@ -132,7 +137,11 @@ def conditions_caption(pooled: Sequence[str]) -> str:
     return f"{caption} Left out, with too many values: {', '.join(pooled)}." if pooled else caption
 
 
-def failures_finding(only_real: float) -> str:
+def failures_finding(only_real: float, sides: tuple[str, str] = ("sim", "real")) -> str:
+    if sides[0] == "before":
+        if not only_real:
+            return "It failed in all of these ways before."
+        return f"{count(round(only_real))} of them happen where it never failed before."
     if not only_real:
         return "The simulator fails in all of these ways too."
     return f"{count(round(only_real))} of them happen where the simulator never fails."
@@ -143,19 +152,60 @@ def fields_differ(caution: Caution) -> str:
     return f"{plural(number, 'field')} differ{'s' if number == 1 else ''}"
 
 
-def signals_note(sim_n: int, real_n: int, *, sampled: bool) -> str:
+def signals_note(sim_n: int, real_n: int, sides: tuple[str, str] = ("sim", "real"), *, sampled: bool) -> str:
     newest = ", the newest that match the filter" if sampled else ""
-    return f"Dotted: where the two curves are farthest apart. n {count(sim_n)} sim, {count(real_n)} real{newest}."
+    return f"Dotted: where the two curves are farthest apart. n {count(sim_n)} {sides[0]}, {count(real_n)} {sides[1]}{newest}."
 
 
-def real_higher(signal: SignalAnswer) -> Sentence:
+def moved_by(move: SignalMove) -> Sentence:
+    """How often an episode since the change exceeds one before it, with its interval."""
+    low, high = (round(50 + 50 * bound) for bound in move.interval)
+    return say(
+        "since higher than before in ",
+        Part(f"{percent((1 + move.effect) / 2, 0)} %", "bold"),
+        " ",
+        Part(f"[{low}, {high}]", "aside"),
+    )
+
+
+def signals_title(signals: SignalsAnswer) -> str:
+    if signals.against.kind == "before":
+        return "Signals, since against before"
+    return "Signals, most shifted first" if signals.moved is None else "Signals, what moved at the change first"
+
+
+def standing_signals(number: int) -> str:
+    return f"{plural(number, 'signal')} that differ{'s' if number == 1 else ''} from simulation since long before"
+
+
+def signals_finding(signals: SignalsAnswer) -> str:
+    """What the signals' section says first."""
+    if signals.against.kind == "before":
+        return (
+            "Share of episodes at or below each value. How often an episode since the change exceeds one before it; "
+            "50 % is no shift."
+        )
+    if signals.moved == 0:
+        return "No signal moved at the change."
+    if signals.moved:
+        return (
+            f"{plural(signals.moved, 'signal')} moved at the change. Dotted: before it. How often an episode since "
+            "exceeds one before; 50 % is no move."
+        )
+    return (
+        "Share of episodes at or below each value. “Real higher”: how often a real episode exceeds a sim one; 50 % is "
+        "no shift."
+    )
+
+
+def real_higher(signal: SignalAnswer, sides: tuple[str, str] = ("sim", "real")) -> Sentence:
     """How often a real episode exceeds a sim one, with its interval; the effect runs from −1 to 1."""
     share = "–" if signal.real_higher is None else percent(signal.real_higher, 0)
     bounds: tuple[Words, ...] = ()
     if signal.interval is not None:
         low, high = (round(50 + 50 * bound) for bound in signal.interval)
         bounds = (" ", Part(f"[{low}, {high}]", "aside"))
-    return say("real higher in ", Part(f"{share} %", "bold"), *bounds)
+    return say(f"{sides[1]} higher in ", Part(f"{share} %", "bold"), *bounds)
 
 
 def line_key(tier: str) -> str:
