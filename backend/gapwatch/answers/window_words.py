@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from gapwatch.notation import count, date_words
 from gapwatch.statistics.change.present import REACH
 from gapwatch.tally.presents import StoredPresent
 
 EVERYTHING_STORED = "everything stored"
+# From so long on, what was before is taken in whole days.
+WHOLE_DAYS = timedelta(days=3)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -92,7 +94,11 @@ def before_of(present: StoredPresent | None, version: str, now: datetime) -> Bef
         "drifting": f"before it began to {'rise' if present.moved.verdict == 'rising' else 'fall'}",
     }[present.why]
     words = f"{what} on {day_words(present.since, now)}"
-    return Before(present.before_since, present.since, words, is_earlier)
+    since, until = present.before_since, present.since
+    if since is None or until - since >= WHOLE_DAYS:
+        # Whole days are counted already, and the day of a change is of both sides.
+        since, until = None if since is None else _day(since), _day(until)
+    return Before(since, until, words, is_earlier)
 
 
 def no_before_words(present: StoredPresent | None, version: str, now: datetime) -> str:

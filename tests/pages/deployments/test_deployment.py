@@ -62,12 +62,21 @@ def islands(page: str) -> dict[str, dict]:
 def test_the_page_answers_the_four_questions_in_words(engineer):
     page = engineer.get("/deployments/berlin-line-3").text
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    assert re.search(r"In reality it succeeds \d\d\.\d % of the time \(\d+ of 120, \d\d\.\d to \d\d\.\d\)", words)
+    assert re.search(r"Now \d\d % \(\d+ of 100\) ; simulation \d\d % \. Steady\.", words)
     assert re.search(r"It loses \d\d\.\d points \(\d+\.\d to \d\d\.\d\) , most of it to contact dynamics", words)
     for question in ("How much is lost", "Why", "Is it getting worse", "Who knows"):
         assert f"<dt>{question}</dt>" in page
     assert "contracts that differ in 1 field: control_hz" in words
     assert "such as surface = wet" in words
+    assert "No change is known since the first episodes of 1.4.0 on 1 Oct" in words
+    assert "<title>berlin-line-3, release 1.4.0 since 1 Oct · Gapwatch</title>" in " ".join(page.split())
+    assert page.index('id="t-trend"') < page.index('id="t-ledger"')
+    all_time = engineer.get("/deployments/berlin-line-3?window=all").text
+    words = " ".join(re.sub(r"<[^>]+>", " ", all_time).split())
+    everything = (
+        r"Everything stored: In reality it succeeds \d\d\.\d % of the time \(\d+ of 120, \d\d\.\d to \d\d\.\d\)"
+    )
+    assert re.search(everything, words)
 
 
 def test_every_figure_is_one_that_plotly_knows(engineer):
@@ -108,14 +117,17 @@ def test_figures_of_a_report_offer_nothing_to_click(engineer):
 
 
 def test_the_twin_is_what_the_api_answers(engineer, project):
-    twin = engineer.get("/deployments/berlin-line-3?format=json&window=all").json()["page"]
-    by_default = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
+    everything = engineer.get("/deployments/berlin-line-3?format=json&window=all").json()["page"]
     with project.client("read") as client:
-        for name in ("drop", "ledger", "slices", "signals", "failures", "robots", "trend", "contract", "onset"):
-            assert twin[name] == client.get(f"/deployments/berlin-line-3/{name}?window=all").json(), name
-        now = client.get("/deployments/berlin-line-3/drop?window=now").json()
-        assert by_default["drop"]["real"] == now["real"]
-        assert by_default["drop"]["window"] == now["window"]
+        for name in ("drop", "ledger", "slices", "signals", "failures", "robots", "contract"):
+            for window, page in (("now", twin), ("all", everything)):
+                answer = client.get(f"/deployments/berlin-line-3/{name}", params={"window": window}).json()
+                assert page[name] == answer, (window, name)
+        # Whatever the window, these are of all history.
+        for name, field in (("trend", "steps"), ("trend", "levels"), ("onset", "verdict")):
+            answer = client.get(f"/deployments/berlin-line-3/{name}").json()
+            assert twin[name][field] == everything[name][field] == answer[field]
 
 
 def test_filters_act_on_everything_and_can_be_taken_off(engineer):
@@ -123,7 +135,11 @@ def test_filters_act_on_everything_and_can_be_taken_off(engineer):
         "/deployments/berlin-line-3?robot=r-1&condition=lighting:backlit&since=2026-10-08T00:00:00Z"
     )
     assert page.status_code == 200
-    assert page.text.count('aria-label="Take off ') == 3
+    assert page.text.count('aria-label="Take off ') == 2
+    # What takes one off leaves the window as it is.
+    assert all(
+        "since=2026-10-08" in href for href in re.findall(r'href="([^"]+)" aria-label="Take off', page.text)
+    )
     twin = engineer.get(f"{page.url}&format=json").json()["page"]
     sizes = {twin[name]["n_real"] for name in ("drop", "ledger", "slices", "signals", "failures", "trend")}
     assert len(sizes) == 1 and 0 < sizes.pop() < 40
@@ -143,6 +159,8 @@ def test_other_metrics_are_compared_in_their_own_unit(engineer):
 def test_every_table_is_a_csv(engineer, table):
     answer = engineer.get(f"/deployments/berlin-line-3?format=csv&table={table}")
     assert answer.headers["content-type"].startswith("text/csv")
+    window = "all-history" if table == "trend" else "release-1.4.0-since-1-Oct"
+    assert f'filename="berlin-line-3-{table}-{window}.csv"' in answer.headers["content-disposition"]
     rows = list(csv.reader(io.StringIO(answer.text)))
     assert len(rows) > 1
     assert len({len(row) for row in rows}) == 1
@@ -154,7 +172,8 @@ def test_the_report_is_one_file_that_asks_for_nothing(engineer):
     assert answer.headers["content-disposition"].startswith('attachment; filename="gapwatch-berlin-line-3-')
     outside = re.sub(r"<script.*?</script>|<style>.*?</style>", "", answer.text, flags=re.DOTALL)
     assert not re.search(r'(src|href)="(?!data:)', outside)
-    assert "In reality it succeeds" in outside
+    assert "release-1.4.0-since-1-Oct" in answer.headers["content-disposition"]
+    assert re.search(r"Now <strong", outside)
     figures = islands(answer.text)
     assert set(figures) >= {"ledger", "trend", "conditions", "failures"}
     # Nor does a figure offer to open what only the service has.
@@ -182,7 +201,7 @@ def test_a_deployment_without_simulation_says_what_to_send(service, project):
         client.post("/episodes", json=episode(deployment="alone")).raise_for_status()
     with Browser(service, somebody(project, "viewer")) as browser:
         page = wait_until(lambda: "1 of 1" in (text := browser.get("/deployments/alone").text) and text)
-    assert "there is no simulation to compare it with" in page
+    assert "no simulation to compare it with" in page
     assert "No comparison yet" in page
     assert "&#34;domain&#34;: &#34;sim&#34;" in page or '"domain": "sim"' in page
 

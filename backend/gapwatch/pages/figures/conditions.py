@@ -136,7 +136,8 @@ def _marks(
         },
         "hovertext": [
             f"{bold(f'{level.condition} = {level.level}')}, {words[name == 'real']}<br>"
-            f"{percent(side.value or 0.0)} % [{percent(low)}, {percent(high)}]<br>{count(side.successes)} of {count(side.n)} episodes"
+            f"{percent(side.value or 0.0)} % [{percent(low)}, {percent(high)}]<br>"
+            f"{count(side.successes)} of {count(side.n)} episodes"
             + _drop(level, words) + ("<br>Click: its episodes" if link else "")
             for (_, level, side), (low, high), link in zip(rows, intervals, links, strict=True)
         ],

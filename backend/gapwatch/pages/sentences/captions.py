@@ -154,7 +154,8 @@ def fields_differ(caution: Caution) -> str:
 
 def signals_note(sim_n: int, real_n: int, sides: tuple[str, str] = ("sim", "real"), *, sampled: bool) -> str:
     newest = ", the newest that match the filter" if sampled else ""
-    return f"Dotted: where the two curves are farthest apart. n {count(sim_n)} {sides[0]}, {count(real_n)} {sides[1]}{newest}."
+    sizes = f"n {count(sim_n)} {sides[0]}, {count(real_n)} {sides[1]}"
+    return f"Dotted: where the two curves are farthest apart. {sizes}{newest}."
 
 
 def moved_by(move: SignalMove) -> Sentence:
@@ -182,19 +183,19 @@ def signals_finding(signals: SignalsAnswer) -> str:
     """What the signals' section says first."""
     if signals.against.kind == "before":
         return (
-            "Share of episodes at or below each value. How often an episode since the change exceeds one before it; "
-            "50 % is no shift."
+            "Share of episodes at or below each value. How often an episode since the change exceeds one before "
+            "it; 50 % is no shift."
         )
     if signals.moved == 0:
         return "No signal moved at the change."
     if signals.moved:
         return (
-            f"{plural(signals.moved, 'signal')} moved at the change. Dotted: before it. How often an episode since "
-            "exceeds one before; 50 % is no move."
+            f"{plural(signals.moved, 'signal')} moved at the change. Dotted: before it. How often an episode "
+            "since exceeds one before; 50 % is no move."
         )
     return (
-        "Share of episodes at or below each value. “Real higher”: how often a real episode exceeds a sim one; 50 % is "
-        "no shift."
+        "Share of episodes at or below each value. “Real higher”: how often a real episode exceeds a sim one; "
+        "50 % is no shift."
     )
 
 
