@@ -42,7 +42,7 @@ def test_the_inbox_has_one_row_an_incident_and_every_page_counts_those_without_a
     assert re.search(r"\d\d % now \(n 100, [\d.]+ to [\d.]+\) , 96 % in sim \(n 100, [\d.]+ to [\d.]+\)", words)
     assert re.search(r"\d reasons?: success", words)
     assert '<span class="count">1<' in engineer.get("/episodes").text
-    assert "on fire" in engineer.get("/").text
+    assert "1 deployment needs attention." in engineer.get("/").text
     assert "/incidents/" in engineer.get("/").text
     assert "/incidents/" in engineer.get("/deployments/berlin-line-3").text
     assert engineer.get("/alerts?state=resolved").text.count("data-row") == 0

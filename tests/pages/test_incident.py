@@ -80,7 +80,7 @@ def test_of_a_silence_arrivals_are_drawn_and_not_success(engineer, project):  # 
     )
     page = engineer.get(f"/incidents/{number}")
     words = words_of(page)
-    assert "ur5e-2 silent since 02 Nov 09:14 UTC" in words and "Arrivals of r" in words
+    assert "ur5e-2 silent since 2 Nov 09:14 UTC" in words and "Arrivals of r" in words
     assert "Real success" not in words and "Failures and slices" not in words
     assert "Was this silence normal?" in words
     twin = engineer.get(f"/incidents/{number}?format=json").json()
