@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,7 @@ class Visit:
     form: Form
     # What the project decides for itself: its taxonomy, the direction of its metrics.
     options: dict[str, Any] = field(default_factory=dict)
+    memberships: Sequence[Membership] = ()
 
     @property
     def project_id(self) -> int:

@@ -375,12 +375,17 @@ def _back(visit: Visit, number: int) -> str:
 
 def _elsewhere(visit: Visit, number: int) -> Response:
     """A message names no project: whoever has several is led to the one that has the incident."""
-    slug = None
-    if not visit.request.query_params.get("project"):
-        slug = incident_list.project_holding(visit.transaction, visit.person.user_id, number)
-    if slug is None or slug == visit.frame.project:
+    others = [one for one in visit.memberships if one.project_id != visit.project_id]
+    if visit.request.query_params.get("project"):
+        others = []
+    holder = next(
+        (one for one in others if incident_list.has_incident(visit.transaction, one.project_id, number)), None
+    )
+    if holder is None:
         raise NotFound("There is no incident with this id.")
-    return RedirectResponse(visit.frame.links.to("incidents", str(number)).split("?")[0] + f"?project={slug}", 303)
+    return RedirectResponse(
+        visit.frame.links.to("incidents", str(number)).split("?")[0] + f"?project={holder.slug}", 303
+    )
 
 
 def _number(text: str) -> int:

@@ -164,7 +164,9 @@ def _until(own: Sequence[RecentAttempt], present: Present) -> datetime | None:
     return own[present.before_until].started_at if own and present.before is not None else None
 
 
-def _before_since(own: Sequence[RecentAttempt], earlier: Sequence[RecentAttempt], present: Present) -> datetime | None:
+def _before_since(
+    own: Sequence[RecentAttempt], earlier: Sequence[RecentAttempt], present: Present
+) -> datetime | None:
     if present.before is None:
         return None
     n = present.before.n

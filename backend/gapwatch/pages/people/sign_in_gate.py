@@ -177,7 +177,9 @@ class SignInGate:
                 address=_address(request),
             )
             with self._places.of(project.project_id):
-                reply = handler(Visit(request, transaction, person, project, frame, form, state.options))
+                reply = handler(
+                    Visit(request, transaction, person, project, frame, form, state.options, memberships)
+                )
         if isinstance(reply, Response):
             return reply
         if request.query_params.get("format") == "json":

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, text
 
+from gapwatch.store.core.tenancy import enter_project
 from gapwatch.watching.notification import dates_by
 
 NOBODY = "nobody"
@@ -149,12 +150,12 @@ def _history(connection: Connection, project_id: int, incident_id: int) -> list[
     return [{name: row[name] for name in row if name not in {"line", "source"}} for row in rows]
 
 
-def project_holding(connection: Connection, user_id: int, incident_id: int) -> str | None:
-    """Return the slug of the person's project that has this incident: links in messages name no project."""
-    return connection.execute(
-        text("""
-        SELECT p.slug FROM incidents i JOIN members m ON m.project_id = i.project_id AND m.user_id = :user
-        JOIN projects p ON p.id = i.project_id WHERE i.id = :id
-        """),
-        {"user": user_id, "id": incident_id},
-    ).scalar()
+def has_incident(connection: Connection, project_id: int, incident_id: int) -> bool:
+    """Whether another project of the same person has this incident; the transaction stays in that project."""
+    enter_project(connection, project_id)
+    return bool(
+        connection.execute(
+            text("SELECT EXISTS (SELECT 1 FROM incidents WHERE project_id = :p AND id = :id)"),
+            {"p": project_id, "id": incident_id},
+        ).scalar_one()
+    )
