@@ -1,6 +1,10 @@
-"""Does the ledger find the cause? Measured in a world where the cause of every failure is known.
+"""Does the ledger find the cause? Measured in worlds where the cause of every failure is known.
 
-.venv/bin/python -m bench.attribution [--seeds 200] [--json FILE]
+    python -m bench.attribution [--runs 60] [--seeds 3] [--n 30 100 300] [--only TEXT] [--json FILE]
+
+The worlds are those of `attribution_worlds.py`, and the demo's own. Columns: how often the largest bar is the cause;
+the bias of its bar in points; how often its 95 % interval covers the truth; how often some other category is
+accused: its lower end lies more than half a point above zero. A bar of several names ("one of these") accuses nobody.
 """
 
 import argparse
@@ -9,155 +13,168 @@ import json
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
+from bench.attribution_worlds import WORLDS, World, truth_of, two_sides
+from gapwatch.demo import experiment
 from gapwatch.demo.gaps import GAPS
+from gapwatch.statistics.causes.sample_ledger import ledger_of_samples
+from gapwatch.taxonomy import Taxonomy
 
 SIZES = (30, 100, 300)
-# What is known about a failure: labels by people, the phase and the signals, or the signals alone.
-# (labels in sim, labels in real, phases)
-MODES = {
-    "labels": (True, True, True),
-    "labels in real only": (False, True, True),
-    "no labels": (False, False, True),
-    "no labels, no phase": (False, False, False),
-}
-DEMANDED = ("contact slip", "dim light", "sensor bias", "heavy object", "clutter", "human handover", "latency",
-            "action scale")  # fmt: skip
-PAIRS = tuple(itertools.combinations(DEMANDED, 2))
-TARGETS = {"labels": 0.95, "labels in real only": 0.95, "no labels": 0.80}
-LARGEST_NULL = 0.05
+TAXONOMY = Taxonomy()
+ACCUSED_ABOVE = 0.005
+# Shares of so many runs wobble; a target is missed where even the upper limit of a share does not reach it.
+WOBBLE = 2.0
+# Targets hold from so many real episodes on.
+FEWEST_FOR_TARGETS = 100
+DEMO_TARGETS = {False: {"first": 0.8}, True: {"first": 0.95}}
 
 
-def one_run(gaps, n_real, seed, mode):
-    in_sim, in_real, phases = MODES[mode]
-    sim, real = two_sides(gaps, n_real, seed, labelled=in_real)
-    if not in_sim:
-        sim = replace(sim, labels=None)
-    ledger = ledger_of(sim, real, phases=phases)
-    return ledger, true_contributions(tuple(gaps), sim.run.scene.handover)
+@dataclass
+class Row:
+    """What was counted of one world at one size."""
+
+    name: str
+    n_real: int
+    targets: dict
+    note: str = ""
+    runs: int = 0
+    first: int = 0
+    covered: int = 0
+    accused: int = 0
+    unexplained: int = 0
+    errors: list = field(default_factory=list)
+    who: Counter = field(default_factory=Counter)
+
+    def count(self, ledger, truth):
+        self.runs += 1
+        bars = {entry.category: entry for entry in ledger.entries}
+        others = [
+            entry.category
+            for entry in ledger.entries
+            if entry.category not in truth and "+" not in entry.category
+            and entry.interval is not None and entry.interval[0] > ACCUSED_ABOVE
+        ]  # fmt: skip
+        self.who.update(others)
+        self.accused += bool(others)
+        top = ledger.entries[0]
+        # What the headline would say: nothing that is known explains most of it.
+        self.unexplained += top.interval is None or top.interval[0] <= 0
+        if truth:
+            self.first += {entry.category for entry in ledger.entries[: len(truth)]} == set(truth)
+            for category, true in truth.items():
+                low, high = bars[category].interval or (bars[category].contribution,) * 2
+                self.covered += (low <= true <= high) / len(truth)
+                self.errors.append(bars[category].contribution - true)
+
+    @property
+    def shares(self):
+        own = {"accused": self.accused / self.runs}
+        return own | (
+            {"first": self.first / self.runs, "covered": self.covered / self.runs} if self.errors else {}
+        )
+
+    def missed(self):
+        """The targets that were not reached, in words."""
+        if self.n_real < FEWEST_FOR_TARGETS:
+            return []
+        words = []
+        for column, target in self.targets.items():
+            share = self.shares.get(column)
+            if share is None:
+                continue
+            slack = WOBBLE * np.sqrt(max(share * (1 - share), 0.25 / self.runs) / self.runs)
+            worst = share - slack > target if column == "accused" else share + slack < target
+            if worst:
+                words.append(
+                    f"{self.name}, n {self.n_real}: {column} {100 * share:.0f} %, target {100 * target:.0f} %"
+                )
+        return words
+
+    def line(self):
+        shares = self.shares
+        told = [
+            f"{100 * shares[column]:.0f} %" if column in shares else "–"
+            for column in ("first", "covered", "accused")
+        ]
+        bias = f"{100 * np.mean(self.errors):+.1f}" if self.errors else "–"
+        target = ", ".join(
+            f"{column} {'≤' if column == 'accused' else '≥'} {100 * value:.0f}"
+            for column, value in self.targets.items()
+        )
+        return (
+            f"| {self.name} | {self.n_real} | {told[0]} | {bias} | {told[1]} | {told[2]} | {target} {self.note} |"
+        )
 
 
-def measure_alone(mode, n_real, seeds):
-    """Each gap alone: how often its category is the largest, and how far its bar is from the truth."""
-    rows = {}
-    for number, gap in enumerate(GAPS):
-        category = GAPS[gap].category
-        hits, errors, others, covered = 0, [], [], 0
-        for seed in range(seeds):
-            ledger, truth = one_run((gap,), n_real, 10_000 * (number + 1) + seed, mode)
-            entry = next(e for e in ledger.entries if e.category == category)
-            hits += ledger.entries[0].category == category
-            errors.append(entry.contribution - truth[category])
-            others.append(max(e.contribution for e in ledger.entries if e.category != category))
-            low, high = entry.interval or (0, 0)
-            covered += low <= truth[category] <= high
-        rows[gap] = {
-            "top": hits / seeds, "error": float(np.mean(np.abs(errors))), "bias": float(np.mean(errors)),
-            "largest other": float(np.mean(others)), "covered": covered / seeds,
-        }  # fmt: skip
-    return rows
+def measure(world: World, n_real: int, runs: int, seeds: range) -> Row:
+    row = Row(world.name, n_real, dict(world.targets), world.note)
+    truth = truth_of(world)
+    for seed, number in itertools.product(seeds, range(runs)):
+        ledger = ledger_of_samples(*two_sides(world, n_real, 100_000 * seed + number), TAXONOMY)
+        row.count(ledger, truth)
+    return row
 
 
-def measure_pairs(mode, n_real, runs):
-    """Two gaps at once: how often the largest bar is one of them, and the two largest are both."""
-    first = both = 0
-    errors = []
-    for number in range(runs):
-        gaps = PAIRS[number % len(PAIRS)]
-        ledger, truth = one_run(gaps, n_real, 500_000 + number, mode)
-        top = [entry.category for entry in ledger.entries[:2]]
-        first += top[0] in truth
-        both += set(top) == set(truth)
-        errors += [abs(e.contribution - truth[e.category]) for e in ledger.entries if e.category in truth]
-    return {"first": first / runs, "both": both / runs, "error": float(np.mean(errors))}
+def measure_demo(gap: str | None, labelled: bool, n_real: int, runs: int, seeds: range) -> Row:
+    name = f"demo: {gap or 'no gap'}, {'labels' if labelled else 'no labels'}"
+    # Without labels a heavy object is a slip: kilograms are logged, and not the ratio to what the policy expects.
+    targets = {"accused": 0.05} if gap is None else {} if gap == "heavy object" else DEMO_TARGETS[labelled]
+    row = Row(name, n_real, dict(targets))
+    for seed, number in itertools.product(seeds, range(runs)):
+        gaps = (gap,) if gap else ()
+        sim, real = experiment.two_sides(gaps, n_real, 10_000 * (seed + 1) + number, labelled=labelled)
+        row.count(experiment.ledger_of(sim, real), experiment.true_contributions(gaps, sim.run.scene.handover))
+    return row
 
 
-def measure_null(mode, n_real, runs):
-    """No gap: how often each category's interval excludes zero."""
-    excluded = Counter()
-    for number in range(runs):
-        ledger, _ = one_run((), n_real, 900_000 + number, mode)
-        for entry in (*ledger.entries, ledger.unattributed):
-            if entry.interval and (entry.interval[0] > 0 or entry.interval[1] < 0):
-                excluded[entry.category] += 1
-    return {category: count / runs for category, count in excluded.most_common()}
-
-
-def measure(seeds, sizes=SIZES, modes=tuple(MODES), say=print):
-    results = {}
-    for mode in modes:
-        for n_real in sizes:
-            alone = measure_alone(mode, n_real, seeds)
-            pairs = measure_pairs(mode, n_real, max(len(PAIRS), 3 * seeds))
-            null = measure_null(mode, n_real, 4 * seeds)
-            result = {
-                "demanded eight": float(np.mean([alone[gap]["top"] for gap in DEMANDED])),
-                "all": float(np.mean([row["top"] for row in alone.values()])),
-                "error": float(np.mean([row["error"] for row in alone.values()])),
-                "bias": float(np.mean([row["bias"] for row in alone.values()])),
-                "alone": alone, "pairs": pairs, "null": null,
-            }  # fmt: skip
-            results[f"{mode}, n {n_real}"] = result
-            worst = max(null.items(), key=lambda item: item[1], default=("none", 0.0))
-            say(
-                f"| {mode} | {n_real} | {100 * result['demanded eight']:.1f} % | {100 * result['all']:.1f} % "
-                f"| {100 * result['error']:.1f} ({100 * result['bias']:+.1f}) "
-                f"| {100 * pairs['first']:.1f} % | {100 * pairs['both']:.1f} % | {100 * pairs['error']:.1f} "
-                f"| {100 * worst[1]:.1f} % ({worst[0]}) |"
-            )
-    return results
-
-
-def missed(results):
-    """The targets that were not reached, in words."""
-    words = []
-    for mode, least in TARGETS.items():
-        result = results.get(f"{mode}, n 100")
-        top = result["demanded eight"] if result else 1.0
-        if top < least:
-            words.append(
-                f"{mode}, n 100: the cause is the largest bar in {100 * top:.1f} %, not {100 * least:.0f} %"
-            )
-    for name, result in results.items():
-        for category, share in result["null"].items():
-            if share > LARGEST_NULL:
-                words.append(f"{name}: without a gap {category} excludes zero in {100 * share:.1f} % of runs")
-    return words
+def rows_of(sizes, runs, seeds, only=""):
+    for n_real in sizes:
+        for world in WORLDS:
+            if only in world.name:
+                yield measure(world, n_real, runs, seeds)
+        for gap, labelled in itertools.product([*GAPS, None], (False, True)):
+            if only in f"demo: {gap}":
+                yield measure_demo(gap, labelled, n_real, max(1, runs // 2), seeds)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--seeds", type=int, default=100, help="runs a gap; three times as many of pairs, four of none"
+        "--runs", type=int, default=40, help="of each world, size and seed; half of it for the demo's"
     )
-    parser.add_argument("--mode", choices=MODES, action="append", help="only this evidence; may repeat")
+    parser.add_argument("--seeds", type=int, default=3)
+    # Strengths and thresholds were chosen on seeds 0 to 2; the figures that are told are of others.
+    parser.add_argument("--first-seed", type=int, default=10)
+    parser.add_argument("--n", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--only", default="", help="worlds whose name has this")
     parser.add_argument("--json", type=Path, default=Path(".cache/bench/attribution.json"))
-    arguments = parser.parse_args()
+    given = parser.parse_args()
     started = time.perf_counter()
     print(
-        "| evidence | n real | top-1, eight gaps | top-1, all ten | error of the bar, points (bias) "
-        "| pairs: top is one | pairs: top two are both | error | no gap: worst category |\n"
-        "|---|---|---|---|---|---|---|---|---|"
+        "| world | n real | cause first | bias, points | covered | some innocent accused | targets at n ≥ 100, % |"
     )
-    modes = arguments.mode or list(MODES)
-    results = measure(arguments.seeds, modes=modes)
-    print(f"\n| gap alone, n 100 | {' | '.join(modes)} |\n|---|{'---|' * len(modes)}")
-    for gap in GAPS:
-        cells = [results[f"{mode}, n 100"]["alone"][gap] for mode in modes]
-        words = [f"{100 * cell['top']:.0f} % ({100 * cell['bias']:+.1f})" for cell in cells]
-        print(f"| {gap} | {' | '.join(words)} |")
-    arguments.json.parent.mkdir(parents=True, exist_ok=True)
-    arguments.json.write_text(json.dumps(results, indent=1))
-    print(f"\n{arguments.seeds} seeds, {time.perf_counter() - started:.0f} s; details in {arguments.json}")
-    words = missed(results)
-    for line in words:
-        print(f"missed: {line}")
-    sys.exit(1 if words else 0)
+    print("|---|--:|--:|--:|--:|--:|---|")
+    rows = []
+    for row in rows_of(given.n, given.runs, range(given.first_seed, given.first_seed + given.seeds), given.only):
+        rows.append(row)
+        print(row.line(), flush=True)
+    given.json.parent.mkdir(parents=True, exist_ok=True)
+    told = [{"world": row.name, "n_real": row.n_real, "runs": row.runs, **row.shares,
+             "bias": float(np.mean(row.errors)) if row.errors else None, "accused_who": dict(row.who)}
+            for row in rows]  # fmt: skip
+    given.json.write_text(json.dumps(told, indent=1))
+    print(
+        f"\n{given.seeds} seeds of {given.runs} runs, {time.perf_counter() - started:.0f} s; details in {given.json}"
+    )
+    missed = [words for row in rows for words in row.missed()]
+    for words in missed:
+        print(f"missed: {words}")
+    sys.exit(1 if missed else 0)
 
 
 if __name__ == "__main__":

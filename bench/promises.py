@@ -31,8 +31,8 @@ from bench.service import PROJECT, Service, Wrong, scratch_directory, serving
 from gapwatch.accounts import make_key, put_person
 from gapwatch.demo.world import SIM, draw_scene, run
 from gapwatch.settings import ROOT, Settings
-from gapwatch.statistics.causes.attribution import UsualRange
-from gapwatch.statistics.causes.evidence import FailedBatch, weigh
+from gapwatch.statistics.causes.failed_episodes import FailedBatch
+from gapwatch.statistics.causes.weighing import weigh
 from gapwatch.store.core.database import Database
 from gapwatch.taxonomy import Taxonomy
 
@@ -123,9 +123,7 @@ def weigh_failures(report: Report) -> None:
         signals,
     )
     taxonomy = Taxonomy({"signals": {"shared_*": ["visual", "sensor_noise", "actuation"]}})
-    usual = {name: UsualRange(-1.5, 0, 1.5, n=500) for name in SIGNALS}
-    suspects: set[tuple[str, Any]] = {("lighting", "a"), ("object", "b")}
-    report.add("weighing 2,000 failures", best(lambda: weigh(batch, taxonomy, usual, suspects)), "ms")
+    report.add("weighing 2,000 failures", best(lambda: weigh(batch, taxonomy)), "ms")
     report.add("sorting their signals", best(lambda: [np.argsort(x) for x in signals.values()]), "ms", "floor")
 
 

@@ -107,3 +107,36 @@ def test_a_flood_of_signals_is_not_remembered_for_ever_either():
     for number in range(10_001):
         taxonomy.is_symptom(f"x{number}")
     assert len(taxonomy._symptoms) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("label", "category"),
+    [
+        ("collision_clutter", "environment_complexity"),
+        ("obj slipped", "contact_dynamics"),
+        ("slipping-out!", "contact_dynamics"),
+        ("too dark", "visual"),
+        ("ctrl lagging", "latency_timing"),
+        ("wrong object here", "visual"),
+        ("obj too heavy", "object_property"),
+    ],
+)
+def test_a_teams_own_words_are_known_by_their_parts(label, category):
+    assert Taxonomy().categories_of("labels", label) == (category,)
+
+
+def test_words_without_a_known_part_point_nowhere_and_may_be_nearly_known():
+    taxonomy = Taxonomy({"labels": {"too dark": None}})
+    assert taxonomy.categories_of("labels", "misc") == ()
+    assert taxonomy.suggest("labels", "misc") is None
+    assert taxonomy.categories_of("labels", "it slpped") == ()
+    assert taxonomy.suggest("labels", "it slpped") == "contact_dynamics"
+    # A project's own word comes before the parts.
+    assert taxonomy.categories_of("labels", "too dark") == ()
+
+
+def test_only_one_side_of_some_signals_can_do_harm():
+    taxonomy = Taxonomy()
+    assert taxonomy.harmful_sides("loop_latency_ms_p95") == ("above",)
+    assert taxonomy.harmful_sides("bus_voltage_v") == ("below",)
+    assert taxonomy.harmful_sides("image_brightness") == ("above", "below")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import translate
 from typing import Literal
 
@@ -30,6 +31,7 @@ UNATTRIBUTED = "unattributed"
 MOST_CACHED = 10_000
 
 Kind = Literal["phases", "labels", "conditions", "signals"]
+HarmfulSide = Literal["above", "below"]
 KINDS: tuple[Kind, ...] = ("phases", "labels", "conditions", "signals")
 
 
@@ -195,7 +197,21 @@ SYMPTOMS = (
     "*power_ratio*", "*energy*", "*pose_error*", "ood", "ood_*", "*_ood*", "*recover*", "*retries*", "*replan*",
     "*uncertainty*", "*entropy*", "*embedding*",
 )  # fmt: skip
+# Where only one direction can do harm: a loop that is faster than sim's, or a quieter sensor, accuses nobody.
+HARMFUL_ABOVE = (
+    "*latency*", "*jitter*", "*deadline*", "*delay*", "*inference*", "*loop_time*", "*overrun*", "*_rtt*",
+    "*stale*", "*noise*", "*dropout*", "*invalid*", "*blur*", "*clutter*", "*occlu*", "*vibration*",
+    "*residual*", "*error*",
+    "*wait*", "*hesitat*", "*drop_rate*", "*packet_loss*", "*penetration*", "*backlash*", "*fields_differing*",
+    "*temperature*", "*obstacle*", "*covariance*",
+)  # fmt: skip
+HARMFUL_BELOW = ("*volt*", "*battery*", "*snr*", "*sharpness*", "*contrast*", "*friction*")
 _SEPARATORS = re.compile(r"[\s./:-]+")
+# Of words that people write freely, the parts are looked at as well.
+SPLIT_KINDS: tuple[Kind, ...] = ("labels", "phases")
+SHORTEST_STEM = 3
+LEAST_LIKENESS = 0.7
+_TOKENS = re.compile(r"[^a-z0-9]+|(?<=[a-z])(?=[0-9])")
 
 
 class Taxonomy:
@@ -219,6 +235,13 @@ class Taxonomy:
             self._symptoms[signal] = _SYMPTOM_WORDS.find(_plain(signal)) is not None
         return self._symptoms[signal]
 
+    def harmful_sides(self, signal: str) -> tuple[HarmfulSide, ...]:
+        """On which side of the usual a signal may do harm; both where nobody knows."""
+        plain = _plain(signal)
+        if _BELOW_WORDS.find(plain) is not None:
+            return ("below",)
+        return ("above",) if _ABOVE_WORDS.find(plain) is not None else ("above", "below")
+
     def categories_of(self, kind: Kind, name: str) -> tuple[str, ...]:
         """The categories that this phase, label, condition or signal points to; usually one, often none."""
         try:
@@ -226,9 +249,49 @@ class Taxonomy:
         except KeyError:
             plain = _plain(name)
             own = self._own[kind].find(plain) if kind in self._own else None
-            categories = own if own is not None else _DEFAULT_WORDS[kind].find(plain) or ()
+            categories = own if own is not None else _DEFAULT_WORDS[kind].find(plain)
+            if categories is None:
+                categories = self._by_tokens(kind, plain) if kind in SPLIT_KINDS else ()
             self._categories[kind, name] = categories
             return categories
+
+    def suggest(self, kind: Kind, name: str) -> str | None:
+        """The category of the known word that a part of this one is nearly: `slpped`, `occlusions_left`."""
+        for token in sorted(_TOKENS.split(_plain(name)), key=len, reverse=True):
+            for near in get_close_matches(token, [*_DEFAULT_WORDS[kind].whole], 1, LEAST_LIKENESS):
+                return _DEFAULT_WORDS[kind].whole[near][0]
+        return None
+
+    def _by_tokens(self, kind: Kind, plain: str) -> tuple[str, ...]:
+        """What the parts of a team's own word point to: `collision_clutter`, `obj slipped`, `too-dark!`.
+
+        Longer runs of parts before shorter ones, so that `wrong object here` is `wrong_object`.
+        """
+        tokens = [token for token in _TOKENS.split(plain) if token]
+        found: dict[str, None] = {}
+        size = len(tokens)
+        while size:
+            starts = range(len(tokens) - size + 1)
+            for start in starts:
+                run = tokens[start : start + size]
+                for word in _forms("_".join(run)):
+                    own = self._own[kind].whole.get(word) if kind in self._own else None
+                    categories = own if own is not None else _DEFAULT_WORDS[kind].find(word)
+                    if categories:
+                        found.update(dict.fromkeys(categories))
+                        tokens[start : start + size] = [""] * size
+                        break
+            size -= 1
+        return tuple(found)
+
+
+def joint_words(category: str, *, lower: bool = False) -> str:
+    """A category as people say it; of causes that nothing tells apart (`a+b`) both: `Visual or Actuation`."""
+    names = [BY_ID[name].name if name in BY_ID else name for name in category.split("+")]
+    if lower:
+        # A project's own categories keep their names.
+        names = [BY_ID[name].name.lower() if name in BY_ID else name for name in category.split("+")]
+    return " or ".join(names)
 
 
 class _Words:
@@ -253,6 +316,18 @@ def _plain(name: str) -> str:
     return _SEPARATORS.sub("_", name.strip()).lower()
 
 
+def _forms(word: str) -> tuple[str, ...]:
+    """A word and what it may be a form of: slipping → slip, drops → drop, lagging → lag."""
+    forms = [word]
+    for ending in ("ing", "ed", "s"):
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= SHORTEST_STEM:
+            forms += [stem, stem + "e"]
+            if len(stem) > SHORTEST_STEM and stem[-1] == stem[-2]:
+                forms.append(stem[:-1])
+    return tuple(forms)
+
+
 def _known(value: str | Sequence[str] | None) -> tuple[str, ...]:
     categories = () if value is None else (value,) if isinstance(value, str) else tuple(dict.fromkeys(value))
     for category in categories:
@@ -266,3 +341,4 @@ _DEFAULT_WORDS = {
     for kind in KINDS
 }
 _SYMPTOM_WORDS = _Words([(word, ()) for word in SYMPTOMS])
+_ABOVE_WORDS, _BELOW_WORDS = (_Words([(word, ()) for word in words]) for words in (HARMFUL_ABOVE, HARMFUL_BELOW))

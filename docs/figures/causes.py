@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
-from drawing import GOOD, GREY, INK, REAL, SIM, WARN, Plot
+from drawing import GREY, INK, REAL, SIM, WARN, Plot
 
 from gapwatch.demo.experiment import ledger_of, true_contributions, two_sides
 from gapwatch.statistics.causes.decomposition import decompose
-from gapwatch.statistics.causes.signal_ranges import usual_ranges
 from gapwatch.statistics.causes.slices import slice_drops
-
-MEASURED = Path(__file__).parent.parent.parent / ".cache" / "bench" / "attribution.json"
 
 
 def draw_ledger() -> str:
@@ -38,68 +31,6 @@ def draw_ledger() -> str:
         if entry.category in truth:
             plot.words(truth[entry.category], y, "◆", INK, "middle")
     plot.mark(0)
-    return plot.svg()
-
-
-def draw_signal_credit() -> str:
-    sim, real = two_sides(("sensor bias",), 300, 5, labelled=False)
-    plot = Plot(
-        (-3, 14),
-        (0, 2.4),
-        title="Both signals are far from simulation; only one goes with failing",
-        left=20,
-        x_name="distance from the sim median, in usual ranges (1 = the 99 % limit)",
-    )
-    plot.ticks((-2, 0, 1, 4, 8, 12))
-    usual = usual_ranges(
-        sim.signals(~sim.run.failed),
-        sim_failures=sim.signals(sim.run.failed),
-        real_successes=real.signals(~real.run.failed),
-        real_failures=real.signals(real.run.failed),
-    )
-    generator = np.random.default_rng(0)
-    for base, name, words in ((1.3, "loop_latency_ms_p95", "loop latency"), (0.1, "depth_bias_mm", "depth bias")):
-        found = usual[name]
-        room = found.high - found.median
-        for side, rows, colour, lift in (
-            (sim, ~sim.run.failed, SIM, 0.1),
-            (real, ~real.run.failed, GOOD, 0.4),
-            (real, real.run.failed, WARN, 0.7),
-        ):
-            values = (side.signals(rows)[name][:60] - found.median) / room
-            plot.dots(values.tolist(), (base + lift + 0.18 * generator.random(len(values))).tolist(), colour, 1.8)
-        plot.words(13.9, base + 0.45, f"{words}: credit {found.above:.2f}", INK, "end")
-    for x, words, colour in (
-        (-2.8, "sim successes", SIM),
-        (0.9, "real successes", GOOD),
-        (4.8, "real failures", WARN),
-    ):
-        plot.words(x, 2.3, "● " + words, colour)
-    plot.mark(1)
-    return plot.svg()
-
-
-def draw_accuracy() -> str | None:
-    if not MEASURED.exists():
-        return None
-    found = json.loads(MEASURED.read_text())
-    plot = Plot(
-        (25, 350),
-        (0.5, 1.02),
-        title="How often the largest bar is the cause (eight gaps, each alone)",
-        x_name="real episodes",
-        x_log=True,
-    )
-    plot.ticks((30, 100, 300), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), y_form="{:.0%}")
-    for mode, colour, lift in (
-        ("labels", GOOD, -0.03),
-        ("no labels", REAL, 0.03),
-        ("no labels, no phase", SIM, -0.035),
-    ):
-        ys = [found[f"{mode}, n {n}"]["demanded eight"] for n in (30, 100, 300)]
-        plot.line((30, 100, 300), ys, colour)
-        plot.dots((30, 100, 300), ys, colour)
-        plot.words(110, ys[1] + lift, mode, colour)
     return plot.svg()
 
 

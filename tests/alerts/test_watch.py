@@ -349,9 +349,8 @@ def ledger_of(monkeypatch, certain, doubtful):
         SimpleNamespace(category=certain, contribution=0.3, interval=(0.1, 0.5)),
         SimpleNamespace(category=doubtful, contribution=0.2, interval=(-0.1, 0.5)),
     ]
-    monkeypatch.setattr(
-        "gapwatch.answers.category_costs.answer_ledger", lambda _: SimpleNamespace(categories=parts)
-    )
+    ledger = SimpleNamespace(categories=parts, unattributed=SimpleNamespace(contribution=0.1))
+    monkeypatch.setattr("gapwatch.answers.category_costs.answer_ledger", lambda _: ledger)
 
 
 def add_sims(stage):

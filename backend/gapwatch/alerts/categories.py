@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gapwatch.alerts.deployment_labels import DeploymentLabels
-from gapwatch.answers.category_costs import category_costs
+from gapwatch.answers.category_costs import category_costs, leading_cost
 from gapwatch.answers.ledger import CategoryPart
 from gapwatch.incidents import alert_moves
 from gapwatch.store.alerting import alert_transitions
@@ -21,10 +21,8 @@ from gapwatch.watching.rules import Rule
 def leading_category(
     connection: Connection, labels: DeploymentLabels, since: datetime, now: datetime
 ) -> dict[str, Any] | None:
-    costs = [part for part in _costs_since(connection, labels, since, now) if part.contribution > 0]
-    if not costs:
-        return None
-    return cost_evidence(max(costs, key=lambda part: part.contribution))
+    lead = leading_cost(connection, labels.project_id, labels.slug, Window(since, None), now)
+    return None if lead is None else cost_evidence(lead)
 
 
 def judge_categories(

@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 
 from gapwatch.answers import ledger
-from gapwatch.answers.ledger import CategoryPart, answer_ledger
+from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
 from gapwatch.answers.subjects import deployment_subject, with_policy
@@ -25,9 +25,23 @@ def category_costs(
     now: datetime,
     policy_id: int | None = None,
 ) -> list[CategoryPart]:
-    """What each gap category costs in a window; nothing where the ledger cannot say.
+    """What each gap category costs in a window; nothing where the ledger cannot say."""
+    made = _ledger(connection, project_id, slug, window, now, policy_id)
+    return [] if made is None else list(made.categories)
 
-    Of the deployment's policy version today, or of the one that it had then. An explanation that fails must not
+
+def leading_cost(
+    connection: Connection, project_id: int, slug: str, window: Window, now: datetime
+) -> CategoryPart | None:
+    """The category that the deployment's page would name: it is known to cost, and more than what is unknown."""
+    made = _ledger(connection, project_id, slug, window, now, None)
+    return None if made is None else leading_part(made)
+
+
+def _ledger(
+    connection: Connection, project_id: int, slug: str, window: Window, now: datetime, policy_id: int | None
+) -> LedgerAnswer | None:
+    """Of the deployment's policy version today, or of the one that it had then. An explanation that fails must not
     keep back the page it explains.
     """
     try:
@@ -36,7 +50,7 @@ def category_costs(
             if policy_id is not None and policy_id != subject.policy_id:
                 subject = with_policy(connection, project_id, subject, policy_id)
             sides = load_sides(connection, project_id, subject, Question(now, window), ledger.NEEDS)
-            return list(answer_ledger(sides).categories)
+            return answer_ledger(sides)
     except Exception as error:
         log.warning("the ledger gave no answer", error=type(error).__name__, project_id=project_id)
-        return []
+        return None

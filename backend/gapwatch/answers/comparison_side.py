@@ -16,8 +16,8 @@ from gapwatch.store.read.sides import (
     CellFilter,
     ContractCount,
     Domain,
-    FailedRows,
     FailureCount,
+    SampledRows,
     Scope,
     SessionCount,
     ValueRollup,
@@ -54,7 +54,8 @@ class SideData:
     sessions: Sequence[SessionCount] | None = None
     contracts: Sequence[ContractCount] | None = None
     failure_counts: Sequence[FailureCount] | None = None
-    failed: FailedRows | None = None
+    failed: SampledRows | None = None
+    succeeded: SampledRows | None = None
     metrics: Values | None = None
     signals: Values | None = None
 
@@ -130,8 +131,13 @@ class ComparisonSide:
         return loaded(self.data.failure_counts, Need.FAILURE_COUNTS)
 
     @property
-    def failed(self) -> FailedRows:
+    def failed(self) -> SampledRows:
         return loaded(self.data.failed, Need.FAILED_EPISODES)
+
+    @property
+    def succeeded(self) -> SampledRows:
+        """Some of the successes, to hold failures against."""
+        return loaded(self.data.succeeded, Need.FAILED_EPISODES)
 
     @property
     def metrics(self) -> Values:

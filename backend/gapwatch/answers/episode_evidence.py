@@ -20,6 +20,7 @@ from gapwatch.answers.failure_weights import (
     weigh_sides,
 )
 from gapwatch.answers.load_sides import load_sides
+from gapwatch.answers.needs import Need
 from gapwatch.answers.question import Question
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.subjects import deployment_subject
@@ -29,6 +30,7 @@ from gapwatch.statistics.causes.weighing import LABELS_ONLY, weigh
 from gapwatch.statistics.estimates import sketches
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory
+from gapwatch.store.read.sides import Domain
 from gapwatch.taxonomy import UNATTRIBUTED, Taxonomy
 
 Record = Mapping[str, Any]
@@ -95,7 +97,7 @@ def read_episode_evidence(
         options = directory.project_options(connection, project_id)
         return explain_episode(record, EvidenceBasis(Taxonomy(options.get("taxonomy"))), None)
     subject = deployment_subject(connection, project_id, slug)
-    sides = load_sides(connection, project_id, subject, Question(now), NEEDS)
+    sides = load_sides(connection, project_id, subject, Question(now), NEEDS | Need.SIGNALS)
     return explain_episode(record, basis_of(sides), sides)
 
 
@@ -134,7 +136,7 @@ def _failed_episode(record: Record, basis: EvidenceBasis) -> FailedEpisode:
     )
 
 
-def _shares(episode: FailedEpisode, basis: EvidenceBasis, domain: str) -> list[CategoryShare]:
+def _shares(episode: FailedEpisode, basis: EvidenceBasis, domain: Domain) -> list[CategoryShare]:
     """Heaviest first, what has no evidence last."""
     weights = basis.weigh(batch_of([episode]), domain).row(0)
     sentences = basis.sentences(episode, weights, domain)

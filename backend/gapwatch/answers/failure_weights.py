@@ -3,46 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import Sides
-from gapwatch.answers.slices import suspects_of
-from gapwatch.statistics.causes.evidence_sentences import EvidenceSentence, evidence_sentences
+from gapwatch.statistics.causes.cause_candidates import CONTRACT_SIGNAL
+from gapwatch.statistics.causes.evidence_sentences import EvidenceSentence, evidence_sentences, word_sentences
 from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch, FailedEpisode, Level
-from gapwatch.statistics.causes.label_balance import LabelBalance, balance_weights, compare_labelling
+from gapwatch.statistics.causes.failure_model import FittedModel
 from gapwatch.statistics.causes.ledger import LedgerSide
-from gapwatch.statistics.causes.signal_ranges import CONTRACT_SIGNAL, UsualRange, usual_ranges
-from gapwatch.statistics.causes.weighing import LABELS_ONLY, Weights, ledger_side, weigh
-from gapwatch.statistics.estimates.sketches import Sketch, bin_index
-from gapwatch.store.read.sides import Domain, FailedRows, FailureCount, Signature
+from gapwatch.statistics.causes.responsibility import Responsibility, find_responsibility, weigh_failures
+from gapwatch.statistics.causes.side_sample import SideSample, SuccessBatch
+from gapwatch.statistics.causes.term_facts import TermFact, term_facts
+from gapwatch.statistics.causes.weighing import Weights, ledger_side, weigh
+from gapwatch.statistics.causes.weight_uncertainty import Uncertainty, weight_uncertainties
+from gapwatch.store.read.sides import Domain, FailureCount, SampledRows, Signature
 from gapwatch.taxonomy import Taxonomy
 
-NEEDS = Need.CELLS | Need.CONTRACTS | Need.SESSIONS | Need.FAILURE_COUNTS | Need.FAILED_EPISODES | Need.SIGNALS
+NEEDS = Need.CELLS | Need.CONTRACTS | Need.SESSIONS | Need.FAILURE_COUNTS | Need.FAILED_EPISODES | Need.DAYS
+# More conditions than a model can tell apart with the episodes that are read.
+MOST_CONDITIONS = 24
 
 
 @dataclass(frozen=True)
 class EvidenceBasis:
-    """What failures are weighed with: the project's words, what is usual in sim, and where real fails more.
+    """What failures are weighed with: the project's words, and what a model fitted on both sides says.
 
-    `differing`: in how many fields the contract of the real side differs from that of sim. `balance`: what the
-    side that is labelled far less is evened out with.
+    `differing`: in how many fields the contract of the real side differs from that of sim. Without
+    `responsibility` there is nothing to compare with, and words alone are weighed.
     """
 
     taxonomy: Taxonomy
-    usual: Mapping[str, UsualRange] = field(default_factory=dict)
-    suspects: Collection[tuple[str, Level]] = ()
+    responsibility: Responsibility | None = None
+    facts: tuple[TermFact, ...] = ()
+    conditions: tuple[str, ...] = ()
     differing: int = 0
-    balance: LabelBalance | None = None
-
-    @property
-    def conditions(self) -> set[str]:
-        """The conditions that have a suspect level."""
-        return {name for name, _ in self.suspects}
 
     def contract_signal(self, domain: str) -> dict[str, float]:
         """In how many fields an episode's contract differs, as the signal that it is; none where no field does."""
@@ -50,22 +49,19 @@ class EvidenceBasis:
             return {}
         return {CONTRACT_SIGNAL: float(self.differing) if domain == "real" else 0.0}
 
-    def weigh(self, batch: FailedBatch, domain: str) -> Weights:
-        """The weights of failures of a side, as if both sides were labelled alike."""
-        weights = weigh(batch, self.taxonomy, self.usual, self.suspects)
-        balance = self._balance_of(domain)
-        return weights if balance is None else balance_weights(batch, weights, balance)
+    def weigh(self, batch: FailedBatch, domain: Domain) -> Weights:
+        """The weights of failures of a side."""
+        if self.responsibility is None:
+            return weigh(batch, self.taxonomy)
+        return weigh_failures(self.responsibility, batch, domain)
 
     def sentences(
-        self, episode: FailedEpisode, weights: Mapping[str, float], domain: str
+        self, episode: FailedEpisode, weights: Mapping[str, float], domain: Domain
     ) -> tuple[EvidenceSentence, ...]:
         """Why one failure of a side has these weights."""
-        return evidence_sentences(
-            episode, weights, self.taxonomy, self.usual, self.suspects, self._balance_of(domain)
-        )
-
-    def _balance_of(self, domain: str) -> LabelBalance | None:
-        return self.balance if self.balance is not None and self.balance.side == domain else None
+        if self.responsibility is None:
+            return word_sentences(episode, weights, self.taxonomy)
+        return evidence_sentences(episode, weights, domain, self.responsibility, self.facts)
 
 
 @dataclass(frozen=True)
@@ -83,8 +79,8 @@ class WeighedSide:
     such was read; `signatures` and `weights` stand beside it, and `totals` is what the ledger takes.
     """
 
-    domain: str
-    rows: FailedRows
+    domain: Domain
+    rows: SampledRows
     signatures: Sequence[Signature]
     batch: FailedBatch
     weights: Weights
@@ -137,27 +133,70 @@ class WeighedSide:
 
 @dataclass(frozen=True)
 class WeighedSides:
+    """Both sides weighed; `fitted` and `uncertainties` are of the model behind it, None and empty without one."""
+
     basis: EvidenceBasis
     sim: WeighedSide
     real: WeighedSide
+    fitted: FittedModel | None
+    uncertainties: Mapping[str, Uncertainty]
 
 
 def weigh_sides(sides: Sides) -> WeighedSides:
     """The failures of both sides over the categories, for every answer that shows them."""
-    basis = basis_of(sides)
-    return WeighedSides(basis, _weighed(sides.sim, basis), _weighed(sides.real, basis))
+    basis, fitted, samples = _model(sides)
+    sim, real = (_weighed(side, basis) for side in (sides.sim, sides.real))
+    uncertainties: Mapping[str, Uncertainty] = {}
+    if fitted is not None and basis.responsibility is not None:
+        names = tuple(dict.fromkeys([*sim.weights.names[:-1], *real.weights.names]))
+        uncertainties = weight_uncertainties(basis.responsibility, fitted, *samples, names)
+    return WeighedSides(basis, sim, real, fitted, uncertainties)
 
 
 def basis_of(sides: Sides) -> EvidenceBasis:
-    sim, real = sides.sim, sides.real
+    return _model(sides)[0]
+
+
+def _model(sides: Sides) -> tuple[EvidenceBasis, FittedModel | None, tuple[SideSample, SideSample]]:
+    """Fit a model of failure on the episodes that were read of both sides."""
     differing = sides.contract.differing
-    return EvidenceBasis(
-        sides.taxonomy,
-        _signal_ranges(sim, real, differing),
-        suspects_of(sides),
-        differing,
-        _label_balance(sim.failure_counts, real.failure_counts, sides.taxonomy),
+    names = tuple(sorted(set.union(*sides.table.reported) - {*sides.pooled}))[:MOST_CONDITIONS]
+    words = EvidenceBasis(sides.taxonomy, conditions=names, differing=differing)
+    samples = (_sample(sides.sim, words, names), _sample(sides.real, words, names))
+    if not sides.sim.n or not sides.real.n:
+        return words, None, samples
+    responsibility, fitted = find_responsibility(*samples, sides.taxonomy)
+    facts = term_facts(fitted, *samples)
+    return replace(words, responsibility=responsibility, facts=facts), fitted, samples
+
+
+def _sample(side: ComparisonSide, basis: EvidenceBasis, names: Sequence[str]) -> SideSample:
+    rows, others = side.failed, side.succeeded
+    signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
+    domain = side.scope.domain
+    return SideSample(
+        side.n,
+        side.failures,
+        FailedBatch(
+            _counts(side),
+            [signature.category for signature in signatures],
+            [signature.labels for signature in signatures],
+            [signature.phase for signature in signatures],
+            {name: rows.levels(name) for name in names},
+            rows.signals | _constant(basis.contract_signal(domain), len(rows)),
+            rows.sessions,
+        ),
+        SuccessBatch(
+            len(others),
+            {name: others.levels(name) for name in names},
+            others.signals | _constant(basis.contract_signal(domain), len(others)),
+            others.sessions,
+        ),
     )
+
+
+def _constant(signals: Mapping[str, float], size: int) -> dict[str, Array]:
+    return {name: np.full(size, value) for name, value in signals.items()}
 
 
 def signature_batch(counts: Mapping[Signature, float]) -> FailedBatch:
@@ -170,45 +209,12 @@ def signature_batch(counts: Mapping[Signature, float]) -> FailedBatch:
     )
 
 
-def _label_balance(
-    sim: Iterable[FailureCount], real: Iterable[FailureCount], taxonomy: Taxonomy
-) -> LabelBalance | None:
-    """From what was said of all failures, so that a single episode is evened out as the ledger's rows are."""
-    in_sim, in_real = (signature_batch(_by_signature(counts)) for counts in (sim, real))
-    of_sim, of_real = (weigh(batch, taxonomy, strengths=LABELS_ONLY) for batch in (in_sim, in_real))
-    return compare_labelling(in_sim, of_sim, in_real, of_real)
-
-
-def _signal_ranges(sim: ComparisonSide, real: ComparisonSide, differing: int) -> dict[str, UsualRange]:
-    """What each signal is like in sim successes, and how far values outside can be blamed.
-
-    A contract that differs is a signal as well: 0 in every sim episode, the number of differing fields in real.
-    """
-    sketches: list[dict[str, Sketch]] = []
-    for side in (sim, real):
-        for outcome, count in (("success", side.successes), ("failure", side.failures)):
-            of_side = _sketches(side, outcome)
-            if differing:
-                of_contract = Sketch(zero=count) if side is sim else Sketch({bin_index(differing): count})
-                of_side = of_side | {CONTRACT_SIGNAL: of_contract}
-            sketches.append(of_side)
-    sim_successes, sim_failures, real_successes, real_failures = sketches
-    return usual_ranges(
-        sim_successes,
-        sim_failures=sim_failures,
-        real_successes=real_successes,
-        real_failures=real_failures,
-    )
-
-
 def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
     domain: Domain = side.role
     rows = side.failed
     signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
     conditions: dict[str, list[Level]] = {name: [*rows.levels(name)] for name in basis.conditions}
-    signals = rows.signals | {
-        name: np.full(len(rows), value) for name, value in basis.contract_signal(domain).items()
-    }
+    signals = rows.signals | _constant(basis.contract_signal(domain), len(rows))
     counts, sessions = _counts(side), [*rows.sessions]
     if len(rows) < side.failures:
         unread = _unread(side)
@@ -228,7 +234,7 @@ def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
         sessions,
     )
     weights = basis.weigh(batch, domain)
-    totals = ledger_side(side.n, side.failures, batch, weights, _sittings(side))
+    totals = ledger_side(side.n, side.failures, batch, weights)
     return WeighedSide(domain, rows, signatures, batch, weights, totals)
 
 
@@ -261,29 +267,3 @@ def _unread(side: ComparisonSide) -> dict[Signature, float]:
     scale = side.failures / max(1, stated.total())
     read = {*side.failed.signatures}
     return {signature: n * scale for signature, n in stated.items() if signature not in read}
-
-
-def _sittings(side: ComparisonSide) -> dict[str, tuple[int, int]]:
-    """Episodes and failures of each session, for intervals that know of sittings.
-
-    Only where every failure was read: a row that stands for ten would put ten failures into one sitting.
-    """
-    if len(side.failed) < side.failures:
-        return {}
-    merged: dict[str, tuple[int, int]] = {}
-    for session in side.sessions:
-        episodes, failures = merged.get(session.session, (0, 0))
-        merged[session.session] = (
-            episodes + session.successes + session.failures,
-            failures + session.failures,
-        )
-    return merged
-
-
-def _sketches(side: ComparisonSide, outcome: str) -> dict[str, Sketch]:
-    return {
-        name: rollup.sketch
-        for name, outcomes in side.signals.items()
-        for seen, rollup in outcomes.items()
-        if seen == outcome
-    }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gapwatch.answers.answer import Answer, Caution, Interval
 from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
 from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
-from gapwatch.answers.failure_weights import CategoryEpisode, WeighedSides, weigh_sides
+from gapwatch.answers.failure_weights import CategoryEpisode, EvidenceBasis, WeighedSides, weigh_sides
 from gapwatch.answers.needs import Need
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
+from gapwatch.answers.slices import suspects_of
 from gapwatch.answers.strata import Strata, condition_strata, task_strata
 from gapwatch.filters import AgainstFilter
 from gapwatch.statistics.causes.decomposition import (
@@ -19,15 +20,17 @@ from gapwatch.statistics.causes.decomposition import (
     decompose,
     part_intervals,
 )
-from gapwatch.statistics.causes.label_balance import LabelBalance
 from gapwatch.statistics.causes.ledger import Entry, make_ledger
+from gapwatch.statistics.causes.responsibility import joint_name
 from gapwatch.statistics.causes.shapley import ConditionShares, shapley_over_conditions
-from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED
+from gapwatch.statistics.causes.term_facts import TermFact
+from gapwatch.taxonomy import BY_ID, CATEGORIES, UNATTRIBUTED, joint_words
 
 NEEDS = ANSWER_FIELDS | WEIGHING_NEEDS | Need.TASKS
 
 MOST_LISTED = 5
 MOST_NAMED = 50
+MOST_WORTH_LOGGING = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class CategoryEpisodes:
 
 @dataclass(frozen=True)
 class CategoryPart:
+    """One bar. `why`: a sentence for each thing that its weight comes from. Of the points that the model explains,
+    `mix` is because real meets more of a cause, `rate` because the cause costs more in real.
+    """
+
     category: str
     name: str
     headline: bool
@@ -49,6 +56,38 @@ class CategoryPart:
     real_weight: float
     sim_weight: float
     episodes: CategoryEpisodes
+    why: tuple[str, ...] = ()
+    mix: float = 0.0
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelAnswer:
+    """The model of failure behind the weights. `base`: the chance to fail at what is usual in sim.
+
+    `being_real`: points that only being real explains. `looked_at`: candidates, of which `terms` were told from
+    chance. `explained`: the share of the deviance that the model takes away.
+    """
+
+    terms: tuple[TermFact, ...]
+    base: float
+    being_real: float
+    looked_at: int
+    episodes: int
+    explained: float
+    method: str
+
+
+@dataclass(frozen=True)
+class LedgerHeadline:
+    """`category` is named only if its lower end is above zero and it is more than what stays unattributed.
+
+    Otherwise `log` are three things that would tell more.
+    """
+
+    category: str | None
+    sentence: str
+    log: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -99,6 +138,8 @@ class LedgerAnswer(Answer):
     suspects: tuple[str, ...]
     method: str
     split_method: str | None
+    headline: LedgerHeadline | None = None
+    model: ModelAnswer | None = None
 
 
 def answer_ledger(
@@ -112,20 +153,20 @@ def answer_ledger(
         return LedgerAnswer(
             **shared, drop=None, categories=(), unattributed=None, off_support=None, mix=None, rate=None,
             reverses=False, mantel_haenszel=None, strata=None, shapley=None, failures_read={}, suspects=(),
-            method="none", split_method=None,
+            method="none", split_method=None, headline=None, model=None,
         )  # fmt: skip
     weighed = weighed or weigh_sides(sides)
-    made = make_ledger(weighed.sim.totals, weighed.real.totals, CATEGORIES)
+    made = make_ledger(weighed.sim.totals, weighed.real.totals, CATEGORIES, uncertainties=weighed.uncertainties)
     split = _split(sides, condition_shares=condition_shares)
-    if weighed.basis.balance is not None:
-        shared["warnings"] = (*shared["warnings"], _evened(weighed.basis.balance))
+    shared["warnings"] = (*shared["warnings"], *_one_sided_records(weighed.basis))
     if split.parts.reverses:
         shared["warnings"] = (*shared["warnings"], _simpson(split.parts))
     rest = None if made.unattributed is None else _part(made.unattributed, weighed)
+    parts = tuple(_part(entry, weighed) for entry in made.entries)
     return LedgerAnswer(
         **shared,
         drop=made.drop,
-        categories=tuple(_part(entry, weighed) for entry in made.entries),
+        categories=parts,
         unattributed=rest,
         off_support=split.part("off_support"),
         mix=split.part("mix"),
@@ -135,21 +176,72 @@ def answer_ledger(
         strata=split.names,
         shapley=split.shapley,
         failures_read={"sim": len(weighed.sim.rows), "real": len(weighed.real.rows)},
-        suspects=tuple(f"{name}: {level}" for name, level in weighed.basis.suspects),
-        method=made.method,
+        suspects=tuple(f"{name}: {level}" for name, level in suspects_of(sides)),
+        method=f"{made.method}, widened by what the model of failure does not know",
         split_method=split.method,
+        headline=_headline(made.drop, parts, rest, weighed),
+        model=_model_answer(weighed),
     )
 
 
 def leading_part(ledger: LedgerAnswer) -> CategoryPart | None:
-    """The category that loses most; None where none loses anything."""
-    first = max(ledger.categories, key=lambda part: part.contribution, default=None)
-    return first if first is not None and first.contribution > 0 else None
+    """The category that loses most, if it is known to lose anything and is more than what nothing explains."""
+    return _leading(ledger.categories, ledger.unattributed)
+
+
+def _leading(parts: Sequence[CategoryPart], rest: CategoryPart | None) -> CategoryPart | None:
+    first = max(parts, key=lambda part: part.contribution, default=None)
+    if first is None or first.contribution <= 0 or first.interval is None or first.interval[0] <= 0:
+        return None
+    return first if rest is None or first.contribution > rest.contribution else None
+
+
+def _headline(
+    drop: float | None, parts: Sequence[CategoryPart], rest: CategoryPart | None, weighed: WeighedSides
+) -> LedgerHeadline | None:
+    if drop is None or drop <= 0:
+        return None
+    lead = _leading(parts, rest)
+    if lead is not None:
+        low, high = lead.interval or (lead.contribution, lead.contribution)
+        sentence = (
+            f"{lead.name}: {100 * lead.contribution:.1f} of {100 * drop:.1f} points"
+            f" ({100 * low:.1f} to {100 * high:.1f})."
+        )
+        return LedgerHeadline(lead.category, sentence, ())
+    return LedgerHeadline(None, "Most of it is not explained by what is logged.", _worth_logging(parts, weighed))
+
+
+def _worth_logging(parts: Sequence[CategoryPart], weighed: WeighedSides) -> tuple[str, ...]:
+    """What to collect for the categories that the phases point to, then for those of which nothing is logged."""
+    logged = set()
+    if weighed.fitted is not None:
+        logged = {name for candidate in weighed.fitted.rows.candidates for name in candidate.categories}
+    bare = [part for part in parts if part.category in BY_ID and part.category not in logged]
+    rest = [part for part in parts if part.category in BY_ID and part.category in logged]
+    return tuple(BY_ID[part.category].collect for part in [*bare, *rest][:MOST_WORTH_LOGGING])
+
+
+def _model_answer(weighed: WeighedSides) -> ModelAnswer | None:
+    fitted = weighed.fitted
+    if fitted is None:
+        return None
+    before, after = fitted.null_log_likelihood, fitted.fit.log_likelihood
+    return ModelAnswer(
+        weighed.basis.facts,
+        fitted.base,
+        fitted.points_of_being_real,
+        fitted.model.looked_at,
+        len(fitted.rows.failed),
+        max(0.0, 1 - after / before) if before < 0 else 0.0,
+        "logistic regression of failure on both sides; causes by score tests, 5 % of models with a false one",
+    )
 
 
 def _part(entry: Entry, weighed: WeighedSides) -> CategoryPart:
     known = BY_ID.get(entry.category)
-    name = "Unattributed" if entry.category == UNATTRIBUTED else entry.category
+    name = "Unattributed" if entry.category == UNATTRIBUTED else joint_words(entry.category)
+    facts = [fact for fact in weighed.basis.facts if entry.category in _bars_of(fact)]
     heaviest = weighed.real.heaviest(entry.category, weighed.basis, MOST_LISTED) if entry.real_weight else ()
     return CategoryPart(
         entry.category,
@@ -162,7 +254,24 @@ def _part(entry: Entry, weighed: WeighedSides) -> CategoryPart:
         CategoryEpisodes(
             weighed.real.episodes_of(entry.category), weighed.sim.episodes_of(entry.category), heaviest
         ),
+        (*(fact.sentence for fact in facts), *_spoken_for(entry, facts, heaviest)),
+        sum(fact.mix / len(_bars_of(fact)) for fact in facts),
+        sum(fact.rate / len(_bars_of(fact)) for fact in facts),
     )
+
+
+def _bars_of(fact: TermFact) -> tuple[str, ...]:
+    return (joint_name(fact.categories),) if fact.one_of_these else fact.categories
+
+
+def _spoken_for(entry: Entry, facts: Sequence[TermFact], heaviest: Sequence[CategoryEpisode]) -> tuple[str, ...]:
+    """What else its weight comes from, by the failures that carry most of it."""
+    if entry.category == UNATTRIBUTED:
+        return ("what chance explains on both sides, and what only being real does",) if entry.real_weight else ()
+    said = [text for episode in heaviest for text in episode.evidence]
+    known = {fact.name for fact in facts}
+    others = [text for text in dict.fromkeys(said) if not any(name in text for name in known)]
+    return tuple(others[:MOST_LISTED])
 
 
 @dataclass(frozen=True)
@@ -240,13 +349,35 @@ def _words(key: object) -> str:
     return " × ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
 
 
-def _evened(balance: LabelBalance) -> Caution:
-    side, other = balance.side, balance.other
-    return Caution(
-        "labelled-on-one-side",
-        f"Failures in {other} are labelled far more often than in {side}. Unlabelled ones in {side} are taken to"
-        f" be like labelled ones of {other} in the same phase; labels on both sides would say it exactly.",
-    )
+def _one_sided_records(basis: EvidenceBasis) -> list[Caution]:
+    """What one side writes down and the other hardly does, and what that is taken to mean; it is no gap."""
+    if basis.responsibility is None:
+        return []
+    records, cautions = basis.responsibility.records, []
+    for kind, lacking in (("labelled", records.labels_lacking), ("phases", records.phases_lacking)):
+        if lacking is None:
+            continue
+        other = "real" if lacking == "sim" else "sim"
+        what = "labelled" if kind == "labelled" else "given a phase"
+        cautions.append(
+            Caution(
+                f"{kind}-on-one-side",
+                f"Failures in {other} are {what} far more often than in {lacking}. What one side alone writes down"
+                f" is no gap: it only shares out the failures that real has above sim."
+                " The same records on both sides would say it exactly.",
+            )
+        )
+    unsimulated = [fact for fact in basis.facts if fact.never_simulated]
+    for fact in unsimulated:
+        what = fact.name if fact.level is None else f"{fact.name} = {fact.level}"
+        cautions.append(
+            Caution(
+                "never-simulated",
+                f"{what} costs {100 * fact.cost:.0f} points in real and is not in the sim episodes: it is judged"
+                f" by real episodes alone. Simulate it, or log {fact.name} in sim as well.",
+            )
+        )
+    return cautions
 
 
 def _simpson(parts: Decomposition) -> Caution:
@@ -261,7 +392,17 @@ def _simpson(parts: Decomposition) -> Caution:
 def table_rows(answer: LedgerAnswer) -> list[TableRow]:
     parts = [*answer.categories, *([answer.unattributed] if answer.unattributed else [])]
     return [
-        ["category", "contribution", "low", "high", "real_weight", "sim_weight", "real_episodes", "sim_episodes"],
+        [
+            "category",
+            "contribution",
+            "low",
+            "high",
+            "real_weight",
+            "sim_weight",
+            "real_episodes",
+            "sim_episodes",
+            "why",
+        ],
         *(
             [
                 part.category,
@@ -271,6 +412,7 @@ def table_rows(answer: LedgerAnswer) -> list[TableRow]:
                 part.sim_weight,
                 part.episodes.count,
                 part.episodes.sim_count,
+                "; ".join(part.why),
             ]
             for part in parts
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import compress
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from gapwatch.answers.answer import Baseline, SimulatorCount, Span
 from gapwatch.answers.baselines import Choice, choose, on_sim
@@ -19,7 +19,7 @@ from gapwatch.answers.comparison_side import (
 )
 from gapwatch.answers.needs import Need, resolve
 from gapwatch.answers.question import Question, history_window, settle_window, trend_tier, trend_window
-from gapwatch.answers.sides import NO_FAILED, SharedData, Sides
+from gapwatch.answers.sides import NO_EPISODES, SharedData, Sides
 from gapwatch.answers.subjects import Subject
 from gapwatch.answers.tallies import ALL_TIME, Tally, matching
 from gapwatch.store.core.database import Connection
@@ -30,11 +30,11 @@ from gapwatch.store.read.sides import (
     CellCount,
     CellFilter,
     ContractCount,
-    FailedRows,
-    FailedSelection,
+    EpisodeSelection,
     FailureCount,
     Kind,
     PairRow,
+    SampledRows,
     Scope,
     SessionCount,
     Window,
@@ -46,10 +46,13 @@ T = TypeVar("T")
 Each = list[T | None]
 
 # Of more failures, signals are those of a sample; what was said of them is known of all.
-MOST_FAILED = {"real": 1000, "sim": 500}
+MOST_FAILED = {"real": 800, "sim": 400}
+# Successes to hold them against; more would tell little more.
+MOST_SUCCEEDED = {"real": 400, "sim": 400}
 # With a filter, metrics and signals come from the newest episodes that match it.
 MOST_SAMPLED = 2000
 MOST_PAIRS = 5000
+OUTCOMES: tuple[Literal["failure", "success"], ...] = ("failure", "success")
 NO_SIMULATOR = Scope("sim", (), None, ())
 
 
@@ -97,7 +100,7 @@ class _Loader:
             sessions,
             contracts,
             failure_counts,
-            self._load_failed(sides, days),
+            *self._load_episodes(sides, days),
             self._load_values(sides, Need.METRICS, "metric"),
             self._load_values(sides, Need.SIGNALS, "signal"),
             strict=True,
@@ -310,7 +313,9 @@ class _Loader:
 
     # Single episodes and values
 
-    def _load_failed(self, sides: Sequence[ComparisonSide], days: _Days | None) -> Each[FailedRows]:
+    def _load_episodes(self, sides: Sequence[ComparisonSide], days: _Days | None) -> list[Each[SampledRows]]:
+        """Load single failures of each side, and successes, in one query."""
+
         def by_day(side: ComparisonSide) -> Sequence[BucketCount] | None:
             if days is None:
                 return None
@@ -320,11 +325,16 @@ class _Loader:
             is_read = not side.is_before or self._question.is_history_whole
             return _within(days.real, side.window) if is_read else None
 
-        def read(asked: Sequence[ComparisonSide]) -> list[FailedRows]:
-            selections = [_failed_selection(side, by_day(side)) for side in asked]
-            return store.each_failed_episodes(self._connection, self._project_id, selections)
-
-        return self._load(Need.FAILED_EPISODES, sides, lambda side: side.failures, read, NO_FAILED)
+        needed = [self._is_needed(side, Need.FAILED_EPISODES) for side in sides]
+        selections = [
+            _selection(side, by_day(side), outcome) if is_needed else None
+            for outcome in OUTCOMES
+            for side, is_needed in zip(sides, needed, strict=True)
+        ]
+        asked = [one for one in selections if one is not None and one.total]
+        read = iter(store.each_sampled_episodes(self._connection, self._project_id, asked) if asked else [])
+        rows = [None if one is None else next(read) if one.total else NO_EPISODES for one in selections]
+        return [rows[: len(sides)], rows[len(sides) :]]
 
     def _load_values(self, sides: Sequence[ComparisonSide], need: Need, kind: Kind) -> Each[Values]:
         """Load values from the rollups; with a filter from the newest episodes that match it."""
@@ -390,12 +400,16 @@ def _of_source(counts: Sequence[Tally], source_id: int) -> Sequence[Tally]:
     return [count for count in counts if count.source_id == source_id]
 
 
-def _failed_selection(side: ComparisonSide, days: Sequence[BucketCount] | None) -> FailedSelection:
+def _selection(
+    side: ComparisonSide, days: Sequence[BucketCount] | None, outcome: Literal["failure", "success"]
+) -> EpisodeSelection:
     by_day = None
     if days is not None and side.filter.is_open:
-        by_day = store.failures_by_day(day for day in days if day.policy_id in side.scope.policy_ids)
-    most = MOST_FAILED[side.scope.domain]
-    return FailedSelection(side.scope, side.window, side.filter, most, side.failures, by_day)
+        own = (day for day in days if day.policy_id in side.scope.policy_ids)
+        by_day = store.outcomes_by_day(own, outcome)
+    most = (MOST_FAILED if outcome == "failure" else MOST_SUCCEEDED)[side.scope.domain]
+    total = side.failures if outcome == "failure" else side.successes
+    return EpisodeSelection(side.scope, side.window, side.filter, most, total, by_day, outcome)
 
 
 def _spread(values: Sequence[T], needed: Sequence[bool], asked: Sequence[bool], nothing: T) -> Each[T]:

@@ -20,7 +20,7 @@ class Need(Flag):
     FAILURE_COUNTS = auto()
     """Failures by cell and by what was said of them."""
     FAILED_EPISODES = auto()
-    """Single failures with their signals; a sample where there are many."""
+    """Single failures and successes with their signals; a sample where there are many."""
     METRICS = auto()
     SIGNALS = auto()
     PAIRS = auto()

@@ -25,14 +25,14 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.answers.window_words import no_before_words
 from gapwatch.statistics.causes.slices import Counts, Slice
 from gapwatch.store.read.directory import DatedEvent
-from gapwatch.store.read.sides import BucketCount, CellFilter, FailedRows, PairRow
+from gapwatch.store.read.sides import BucketCount, CellFilter, PairRow, SampledRows
 from gapwatch.taxonomy import Taxonomy
 
 # What `answer_fields` reads: the contracts, because sides that differ in them carry a warning.
 ANSWER_FIELDS = Need.CONTRACTS
 # What a side without episodes has loaded.
-NO_FAILED = FailedRows((), (), {}, {})
-NOTHING = SideData([], [], [], [], NO_FAILED, {}, {})
+NO_EPISODES = SampledRows((), (), {}, {})
+NOTHING = SideData([], [], [], [], NO_EPISODES, NO_EPISODES, {}, {})
 
 
 @dataclass(frozen=True)

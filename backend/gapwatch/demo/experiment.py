@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from gapwatch.demo.gaps import GAPS, with_gaps
 from gapwatch.demo.labels import label_failures
 from gapwatch.demo.world import OBJECTS, SIM, SURFACES, Run, draw_scene, run
+from gapwatch.statistics.causes.cause_candidates import CONTRACT_SIGNAL
 from gapwatch.statistics.causes.failed_episodes import FailedBatch
-from gapwatch.statistics.causes.label_balance import even_out
-from gapwatch.statistics.causes.ledger import Ledger, make_ledger
+from gapwatch.statistics.causes.ledger import Ledger
+from gapwatch.statistics.causes.sample_ledger import ledger_of_samples
 from gapwatch.statistics.causes.shapley import shapley
-from gapwatch.statistics.causes.signal_ranges import CONTRACT_SIGNAL, usual_ranges
-from gapwatch.statistics.causes.slices import Counts, slice_drops
-from gapwatch.statistics.causes.weighing import ledger_side, weigh
-from gapwatch.taxonomy import CATEGORIES, Taxonomy
+from gapwatch.statistics.causes.side_sample import SideSample, SuccessBatch
+from gapwatch.taxonomy import Taxonomy
 
 TAXONOMY = Taxonomy()
 N_SIM, N_TRUTH = 1000, 100_000
@@ -32,11 +31,6 @@ class WorldSide:
     run: Run
     labels: Sequence[Sequence[str]] | None
     contract_fields_differing: int = 0
-
-    def signals(self, rows: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
-        """The measured values of some episodes, without missing ones."""
-        own = {name: values[rows] for name, values in self.columns().items()}
-        return {name: values[np.isfinite(values)] for name, values in own.items()}
 
     def columns(self) -> dict[str, NDArray[np.float64]]:
         differing = np.full(self.run.scene.n, float(self.contract_fields_differing))
@@ -72,22 +66,18 @@ def two_sides(
 
 
 def ledger_of(sim: WorldSide, real: WorldSide, *, phases: bool = True) -> Ledger:
-    """The ledger as the service makes it: usual ranges and credit, suspects of the slices, weights, sides."""
-    usual = usual_ranges(
-        sim.signals(~sim.run.failed),
-        sim_failures=sim.signals(sim.run.failed),
-        real_successes=real.signals(~real.run.failed),
-        real_failures=real.signals(real.run.failed),
+    """The ledger as the service makes it: a model of failure on both sides, weights by it, sides."""
+    return ledger_of_samples(sample_of_side(sim, phases=phases), sample_of_side(real, phases=phases), TAXONOMY)
+
+
+def sample_of_side(side: WorldSide, *, phases: bool = True) -> SideSample:
+    failed, rest = batch_of_side(side, phases=phases), np.flatnonzero(~side.run.failed)
+    succeeded = SuccessBatch(
+        len(rest),
+        {name: values[rest].tolist() for name, values in side.levels().items()},
+        {name: values[rest] for name, values in side.columns().items()},
     )
-    suspects = {(s.condition, s.level) for s in slice_drops(counts_of(sim, real)) if s.is_suspect}
-    in_sim, in_real = (batch_of_side(side, phases=phases) for side in (sim, real))
-    of_sim, of_real = (weigh(batch, TAXONOMY, usual, suspects) for batch in (in_sim, in_real))
-    of_sim, of_real, _ = even_out(in_sim, of_sim, in_real, of_real)
-    return make_ledger(
-        ledger_side(sim.run.scene.n, len(in_sim), in_sim, of_sim),
-        ledger_side(real.run.scene.n, len(in_real), in_real, of_real),
-        CATEGORIES,
-    )
+    return SideSample(side.run.scene.n, len(failed), failed, succeeded)
 
 
 def batch_of_side(side: WorldSide, *, phases: bool = True) -> FailedBatch:
@@ -100,19 +90,6 @@ def batch_of_side(side: WorldSide, *, phases: bool = True) -> FailedBatch:
         {name: values[rows].tolist() for name, values in side.levels().items()},
         {name: values[rows] for name, values in side.columns().items()},
     )
-
-
-def counts_of(sim: WorldSide, real: WorldSide) -> dict[tuple[str, str], Counts]:
-    """Successes and episodes of both sides at every level of every condition."""
-    counts: dict[tuple[str, str], list[int]] = {}
-    for offset, side in ((0, sim), (2, real)):
-        for name, levels in side.levels().items():
-            for level in np.unique(levels).tolist():
-                here = levels == level
-                cell = counts.setdefault((name, level), [0, 0, 0, 0])
-                cell[offset] += int((~side.run.failed[here]).sum())
-                cell[offset + 1] += int(here.sum())
-    return {key: (cell[0], cell[1], cell[2], cell[3]) for key, cell in counts.items()}
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from gapwatch import notation
 from gapwatch.notation import MONTHS, date_words, full_utc_words, time_words, utc_text
-from gapwatch.taxonomy import BY_ID, HEADLINE, UNATTRIBUTED
+from gapwatch.taxonomy import HEADLINE, UNATTRIBUTED, joint_words
 
 count, MINUS = notation.count, notation.MINUS
 
@@ -202,7 +202,7 @@ def _this_year() -> int:
 def category_name(category: str) -> str:
     if category == UNATTRIBUTED:
         return "Unattributed"
-    return BY_ID[category].name if category in BY_ID else category
+    return joint_words(category)
 
 
 def category_colour(category: str) -> str:

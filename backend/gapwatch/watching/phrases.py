@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from gapwatch.notation import utc_words
-from gapwatch.taxonomy import BY_ID
+from gapwatch.taxonomy import joint_words
 from gapwatch.watching.series import OF_LEVEL, OF_ROBOT, RATE_SERIES
 
 MOVED = {"higher": "rose", "lower": "fell"}
@@ -80,4 +80,4 @@ def clock(at: str | None) -> str:
 
 def category_name(category: Any) -> str:
     """As people say it: `contact dynamics`. A project's own categories keep their names."""
-    return BY_ID[category].name.lower() if category in BY_ID else str(category)
+    return joint_words(str(category), lower=True)

@@ -153,6 +153,11 @@ def test_why_names_the_leading_category_and_its_share():
     assert str(why(a_drop(0.0, "none", (0, 0)), None, 0.0, 1).large) == "No drop to split"
     unknown = why(LARGE, None, None, 1)
     assert (str(unknown.large), str(unknown.below[0])) == ("Not enough evidence", "1 way to fail so far")
+    unexplained = why(LARGE, None, 0.25, 3, ("Slips and forces.", "The object."))
+    assert str(unexplained.large) == "Not explained by what is logged"
+    assert str(unexplained.below[0]) == "Log: Slips and forces; The object."
+    whole = str(headline(LARGE, SIM, REAL, None, STEADY, is_unexplained=True))
+    assert whole.endswith(", most of it not explained by what is logged.")
 
 
 def test_who_knows_names_the_one_who_took_it_on():

@@ -117,12 +117,22 @@ class DeploymentPage:
 
     @property
     def headline(self) -> Sentence:
-        lead = None if self.is_against_before else self.lead
-        said = sentences.headline_now(self.now, self.drop, lead, self.asked_at) if self.is_now else None
+        lead, is_unexplained = self.lead, bool(self._to_log)
+        if self.is_against_before:
+            lead, is_unexplained = None, False
+        said = None
+        if self.is_now:
+            said = sentences.headline_now(self.now, self.drop, lead, self.asked_at, is_unexplained=is_unexplained)
         if said is None:
-            said = sentences.headline(self.drop, self.sim, self.real, self.lead, self.onset)
+            said = sentences.headline(
+                self.drop, self.sim, self.real, self.lead, self.onset, is_unexplained=is_unexplained
+            )
             said = sentences.in_window(self.window.name, said)
         return together(said, captions.odd_one(self.robots))
+
+    @property
+    def _to_log(self) -> tuple[str, ...]:
+        return () if self.ledger.headline is None else self.ledger.headline.log
 
     @property
     def how_much(self) -> sentences.ShortAnswer:
@@ -134,7 +144,7 @@ class DeploymentPage:
 
     @property
     def why(self) -> sentences.ShortAnswer:
-        return sentences.why(self.drop, self.lead, self.ledger.drop, len(self.failures.groups))
+        return sentences.why(self.drop, self.lead, self.ledger.drop, len(self.failures.groups), self._to_log)
 
     @property
     def getting_worse(self) -> sentences.ShortAnswer:

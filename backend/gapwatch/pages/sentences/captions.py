@@ -27,6 +27,9 @@ def ledger_finding(ledger: LedgerAnswer, lead: CategoryPart | None) -> str:
     findings = []
     if lead is not None and ledger.drop:
         findings.append(f"{lead.name} makes {percent(lead.contribution / ledger.drop, 0)} % of it.")
+        findings += [f"{why[0].upper()}{why[1:]}." for why in lead.why[:1]]
+    elif ledger.headline is not None and ledger.headline.category is None:
+        findings.append(ledger.headline.sentence)
     if ledger.unattributed is not None:
         left = points(ledger.unattributed.contribution)
         findings.append(f"{left} points have no evidence and stay unattributed.")

@@ -42,24 +42,40 @@ class ShortAnswer:
 
 
 def headline(
-    drop: DropAnswer, sim: SideValue, real: SideValue, lead: CategoryPart | None, onset: OnsetAnswer
+    drop: DropAnswer,
+    sim: SideValue,
+    real: SideValue,
+    lead: CategoryPart | None,
+    onset: OnsetAnswer,
+    *,
+    is_unexplained: bool = False,
 ) -> Sentence:
     """Both sides, what is lost, to what, and since when; `sim` and `real` are those of success."""
     if drop.metric == "success":
-        sentence = together(_both_sides(drop, sim, real), _loss(drop, drop.drop, drop.verdict, lead, onset))
+        loss = _loss(drop, drop.drop, drop.verdict, lead, onset, is_unexplained=is_unexplained)
+        sentence = together(_both_sides(drop, sim, real), loss)
     else:
         sentence = _of_metric(drop)
     reason = drop.reason if drop.drop.value is None else None
     return together(sentence, say(reason or ""))
 
 
-def headline_now(now: NowValue, drop: DropAnswer, lead: CategoryPart | None, today: datetime) -> Sentence | None:
+def headline_now(
+    now: NowValue,
+    drop: DropAnswer,
+    lead: CategoryPart | None,
+    today: datetime,
+    *,
+    is_unexplained: bool = False,
+) -> Sentence | None:
     """The present first, then what is lost of simulation's success now; None where there is no present yet.
 
     `drop` is that of the regime, which `lead` is a part of.
     """
     present = present_sentence(now, today)
-    return None if present is None else together(present, _loss(drop, now.drop, now.verdict, lead))
+    if present is None:
+        return None
+    return together(present, _loss(drop, now.drop, now.verdict, lead, is_unexplained=is_unexplained))
 
 
 def in_window(name: str, sentence: Sentence) -> Sentence:
@@ -92,6 +108,8 @@ def _loss(
     verdict: str,
     lead: CategoryPart | None,
     onset: OnsetAnswer | None = None,
+    *,
+    is_unexplained: bool,
 ) -> Sentence | None:
     """What is `lost`, to what, and since when unless that is said already; `lead` is a part of `drop`."""
     value, interval = lost.value, lost.interval
@@ -100,8 +118,9 @@ def _loss(
     size, bounds = f"{points(value)} points", point_range(interval)
     if verdict in ("large", "small"):
         since = None if onset is None else worsening(onset)
-        whole = drop.drop.value or value
-        to = () if lead is None else (f", {share_word(lead.contribution, whole)} to ", strong(lead.name.lower()))
+        to: tuple[Words, ...] = (", most of it not explained by what is logged",) if is_unexplained else ()
+        if lead is not None:
+            to = (f", {share_word(lead.contribution, drop.drop.value or value)} to ", strong(lead.name.lower()))
         return say("It loses ", strong(size), " ", bounds, *to, *((", and ", since) if since else ()), ".")
     if verdict == "none":
         return say("That is no drop that matters: ", strong(size), " ", bounds, ".")
@@ -179,8 +198,17 @@ def how_much_now(now: NowValue) -> ShortAnswer:
     return ShortAnswer(say(f"{points(value)} points"), (say(f"{interval}{now.estimate.window}"),))
 
 
-def why(drop: DropAnswer, lead: CategoryPart | None, whole: float | None, ways_to_fail: int) -> ShortAnswer:
-    """`whole` is the drop that the ledger splits."""
+def why(
+    drop: DropAnswer,
+    lead: CategoryPart | None,
+    whole: float | None,
+    ways_to_fail: int,
+    to_log: Sequence[str] = (),
+) -> ShortAnswer:
+    """`whole` is the drop that the ledger splits; `to_log` would tell more where nothing explains most of it."""
+    if lead is None and drop.verdict in ("large", "small") and to_log:
+        logging = "; ".join(text.rstrip(".") for text in to_log)
+        return ShortAnswer(say("Not explained by what is logged"), (say(f"Log: {logging}."),))
     if lead is None or not whole:
         large = "No drop to split" if drop.verdict == "none" else "Not enough evidence"
         return ShortAnswer(say(large), (say(f"{plural(ways_to_fail, 'way')} to fail so far"),))

@@ -28,6 +28,8 @@ class WordEntry:
     used: int | None
     points_to: tuple[str, ...]
     is_own: bool
+    # Where a word points nowhere: the category of the known word it is most like, to be mapped with one click.
+    suggested: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,16 @@ def _page(visit: Visit, problem: str) -> TaxonomyPage:
 def _entries(kind: Kind, used: dict[str, int | None], own: dict[str, Any], taxonomy: Taxonomy) -> list[WordEntry]:
     """Words without a category first: they are what is left to do."""
     entries = [
-        WordEntry(word, used.get(word), taxonomy.categories_of(kind, word), word in own)
+        WordEntry(word, used.get(word), points_to, word in own, _suggested(kind, word, points_to, own, taxonomy))
         for word in dict.fromkeys([*own, *used])
+        for points_to in (taxonomy.categories_of(kind, word),)
     ]
     return sorted(
         entries, key=lambda entry: (bool(entry.points_to) or entry.is_own, -(entry.used or 0), entry.word)
     )
+
+
+def _suggested(
+    kind: Kind, word: str, points_to: tuple[str, ...], own: dict[str, Any], taxonomy: Taxonomy
+) -> str | None:
+    return None if points_to or word in own else taxonomy.suggest(kind, word)

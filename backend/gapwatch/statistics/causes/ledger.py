@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot
+from typing import Protocol
 
 from gapwatch.taxonomy import UNATTRIBUTED
 
@@ -61,7 +62,26 @@ class Ledger:
     reason: str | None = None
 
 
-def make_ledger(sim: LedgerSide, real: LedgerSide, categories: Sequence[str] = (), level: float = 0.95) -> Ledger:
+class Widening(Protocol):
+    """What else than counting may move a bar: see `weight_uncertainty`."""
+
+    @property
+    def stretch(self) -> float: ...
+    @property
+    def above(self) -> float: ...
+    @property
+    def soft_below(self) -> float: ...
+    @property
+    def soft_above(self) -> float: ...
+
+
+def make_ledger(
+    sim: LedgerSide,
+    real: LedgerSide,
+    categories: Sequence[str] = (),
+    level: float = 0.95,
+    uncertainties: Mapping[str, Widening] | None = None,
+) -> Ledger:
     """The drop split over `categories` and whatever else has weight, with an interval each.
 
     Formula: c = W_real/n_real − W_sim/n_sim, W the summed weights of a category over failed episodes. The weights
@@ -74,12 +94,24 @@ def make_ledger(sim: LedgerSide, real: LedgerSide, categories: Sequence[str] = (
         return Ledger(None, (), None, sim.n, real.n, "none", "One side has no episodes.")
     names = dict.fromkeys([*categories, *sim.totals, *real.totals])
     names.pop(UNATTRIBUTED, None)
-    entries = [_entry(name, sim, real, level) for name in names]
+    entries = [_widened(_entry(name, sim, real, level), uncertainties or {}) for name in names]
     entries.sort(key=lambda entry: (-entry.contribution, entry.category))
     grouped = [side for side, data in (("sim", sim), ("real", real)) if len(data.sessions) >= FEWEST_SESSIONS]
     method = "difference of exact limits" + (f", sessions of {' and '.join(grouped)}" if grouped else "")
     drop = real.failures / real.n - sim.failures / sim.n
-    return Ledger(drop, tuple(entries), _entry(UNATTRIBUTED, sim, real, level), sim.n, real.n, method)
+    rest = _widened(_entry(UNATTRIBUTED, sim, real, level), uncertainties or {})
+    return Ledger(drop, tuple(entries), rest, sim.n, real.n, method)
+
+
+def _widened(entry: Entry, uncertainties: Mapping[str, Widening]) -> Entry:
+    """The interval with what the model behind the weights does not know."""
+    more = uncertainties.get(entry.category)
+    if more is None or (entry.interval is None and more.above <= 0):
+        return entry
+    low, high = entry.interval or (entry.contribution, entry.contribution)
+    low = entry.contribution - more.stretch * (entry.contribution - low) - more.soft_below
+    high = entry.contribution + max(more.stretch * (high - entry.contribution), more.above) + more.soft_above
+    return replace(entry, interval=(max(low, -1.0), min(high, 1.0)))
 
 
 def weight_interval(total: float, size: float, n: float, level: float = 0.95) -> tuple[float, float]:

@@ -1,48 +1,34 @@
-"""The failed episodes of a side into weights over gap categories, all at once, and into a side of the ledger.
+"""Weights of failed episodes over gap categories, by their words alone; and the side of a ledger that they make.
 
-Every share of failures that the product shows comes from `weigh`; `evidence_sentences` says why.
+`responsibility.weigh_failures` weighs where two sides are compared. Words alone are weighed where there is nothing
+to compare with: one episode without a deployment, lists of many deployments, a whole fleet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.causes.evidence_claims import (
-    PARTS,
-    UNIT,
-    Units,
-    add_conditions,
-    add_labels,
-    add_phases,
-    add_signals,
-    whole_parts,
-)
-from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch, Level
+from gapwatch.statistics.causes.evidence_claims import PARTS, UNIT, Units, add_labels, add_phases, whole_parts
+from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
 from gapwatch.statistics.causes.ledger import LedgerSession, LedgerSide
-from gapwatch.statistics.causes.signal_ranges import UsualRange
 from gapwatch.taxonomy import CATEGORIES, UNATTRIBUTED, Taxonomy
 
 
 @dataclass(frozen=True)
 class Strengths:
-    """How much of what is left of an episode a kind of evidence may claim; a person's category claims all of it.
-
-    A label decides, a signal says what was unusual, a condition what else was so, a phase only where it failed.
-    """
+    """How much of an episode labels may claim, and a phase where no label does; a person's category claims all."""
 
     label: float = 1.0
     phase: float = 1.0
-    signal: float = 1.0
-    condition: float = 0.5
 
 
 DEFAULT_STRENGTHS = Strengths()
 # For pages that read nothing but words: what a person or a label decided is exact, the rest is unattributed.
-LABELS_ONLY = Strengths(phase=0.0, signal=0.0, condition=0.0)
+LABELS_ONLY = Strengths(phase=0.0)
 
 
 @dataclass(frozen=True)
@@ -75,29 +61,13 @@ class Weights:
         return dict(sorted(weights.items(), key=lambda item: (item[0] == UNATTRIBUTED, -item[1])))
 
 
-def weigh(
-    batch: FailedBatch,
-    taxonomy: Taxonomy,
-    usual: Mapping[str, UsualRange] | None = None,
-    suspects: Collection[tuple[str, Level]] = (),
-    strengths: Strengths = DEFAULT_STRENGTHS,
-) -> Weights:
-    """Split every failure of a batch over categories.
+def weigh(batch: FailedBatch, taxonomy: Taxonomy, strengths: Strengths = DEFAULT_STRENGTHS) -> Weights:
+    """Split every failure of a batch over categories by what was written about it.
 
-    Rule: a person's category gets everything; else labels that point somewhere get everything, shared equally.
-    Else unusual signals of what the robot met claim as much as the farthest out of them is far out, times its
-    credit, shared by that; unusual symptoms (`Taxonomy.is_symptom`) the same of what is left; suspect condition
-    levels half of the rest; the phase what then remains. Without a phase that is unattributed.
-    A claim that points to several categories is shared equally. Signals claim once, by the farthest of a category.
-    `suspects` are (condition, level), levels written as in `batch.conditions`, whose excess of failures is
-    established; other levels are no evidence.
-    Claims are whole numbers, added and divided without rounding, so a row's weights do not depend on the other
-    rows, nor on the order in which evidence is written.
-    Assumes that a measured surprise says more about the cause than the place where it showed: grasps fail for
-    dim light, too. It is bookkeeping of evidence, the same for sim and real failures. `bench/attribution.py`
-    measures how often it finds the cause in a world where that is known; with the phase first it found a third.
-    Smallest n: a signal's range needs 50 sim successes. Without any evidence everything is unattributed; without
-    rows the matrix is empty.
+    Rule: a person's category gets everything; else labels that point somewhere, shared equally; else the phase.
+    A word that points to several categories is shared equally. Claims are whole numbers, added and divided without
+    rounding, so a row's weights do not depend on the other rows, nor on the order in which words are written.
+    Without any word everything is unattributed; without rows the matrix is empty.
     """
     strange = sorted({c for c in batch.category if c is not None} - {*CATEGORIES, UNATTRIBUTED})
     names = (*CATEGORIES, *strange, UNATTRIBUTED)
@@ -106,9 +76,8 @@ def weigh(
     labelled = add_labels(claims, batch.labels, taxonomy, column, strengths.label)
     chosen = np.array([category is not None for category in batch.category], dtype=bool)
     decided = labelled | chosen
-    free: list[int] = np.flatnonzero(~decided).tolist()
-    if free:
-        claims[free] = _seen(batch, free, taxonomy, column, usual or {}, suspects, strengths)
+    most = np.where(decided, 0, int(UNIT * strengths.phase))
+    add_phases(claims, batch.phase, taxonomy, column, most)
     parts = whole_parts(claims, names)
     for row, category in enumerate(batch.category):
         if category is not None:
@@ -153,25 +122,3 @@ def ledger_side(
         {weights.names[i]: float(squares[i]) for i in (*kept, last)},
         tuple(parts),
     )
-
-
-def _seen(
-    batch: FailedBatch,
-    rows: list[int],
-    taxonomy: Taxonomy,
-    column: Mapping[str, int],
-    usual: Mapping[str, UsualRange],
-    suspects: Collection[tuple[str, Level]],
-    strengths: Strengths,
-) -> Units:
-    """The claims of what was seen: signals, then suspect levels of what is left, then the phase of the rest."""
-    claims = np.zeros((len(rows), len(column)), dtype=np.int64)
-    signals = {name: values[rows] for name, values in batch.signals.items() if name in usual}
-    left = UNIT - add_signals(claims, signals, taxonomy, column, usual, int(UNIT * strengths.signal))
-    names = dict.fromkeys(name for name, _ in suspects if name in batch.conditions)
-    levels = {name: [batch.conditions[name][row] for row in rows] for name in names}
-    most = (left * strengths.condition).astype(np.int64)
-    left = left - add_conditions(claims, levels, taxonomy, column, suspects, most)
-    most = (left * strengths.phase).astype(np.int64)
-    add_phases(claims, [batch.phase[row] for row in rows], taxonomy, column, most)
-    return claims

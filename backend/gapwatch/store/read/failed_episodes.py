@@ -1,4 +1,4 @@
-"""Failed episodes of a side with their evidence, by columns: a page reads some 1,500 of them and names a few."""
+"""Single episodes of a side with their evidence, by columns: a page reads some 2,000 of them and names a few."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gapwatch.tally.sums import Signature
 Array = NDArray[np.float64]
 
 
-class FailedRow(NamedTuple):
-    """A failed episode as the query returns it; `stretch` is the index of the time span it was sampled from."""
+class SampledRow(NamedTuple):
+    """An episode as the query returns it; `stretch` is the index of the time span it was sampled from."""
 
     side: int
     stretch: int
@@ -33,15 +33,15 @@ class FailedRow(NamedTuple):
     signals: bytes | None
 
 
-class FailedRows:
-    """Newest first. Row i has `ids[i]` and so on, and stands for `stands_for[i]` failures of the side.
+class SampledRows:
+    """Newest first. Row i has `ids[i]` and so on, and stands for `stands_for[i]` episodes of its kind.
 
     `signatures` holds each distinct signature once; `signature_index[i]` is the index of row i's own.
     """
 
     def __init__(
         self,
-        rows: Sequence[FailedRow],
+        rows: Sequence[SampledRow],
         stands_for: Sequence[float],
         words: Mapping[int, Mapping[str, Any]],
         names: Mapping[int, Sequence[str]],

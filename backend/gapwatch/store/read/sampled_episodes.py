@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from psycopg import sql
 from sqlalchemy import Connection
@@ -21,7 +21,7 @@ from gapwatch.store.fold.episode_rows import (
     rows_where,
 )
 from gapwatch.store.read.bucket_counts import BucketCount, bucket_counts
-from gapwatch.store.read.failed_episodes import FailedRow, FailedRows
+from gapwatch.store.read.failed_episodes import SampledRow, SampledRows
 from gapwatch.store.read.rollup_counts import (
     Kind,
     Values,
@@ -61,8 +61,8 @@ FROM {source} e
 
 
 @dataclass(frozen=True)
-class FailedSelection:
-    """Which failures to read: of `total` that match, at most `most`. `by_day`: failures a day, where known."""
+class EpisodeSelection:
+    """Which episodes to read: of `total` that match, at most `most`. `by_day`: how many a day, where known."""
 
     scope: Scope
     window: Window
@@ -70,23 +70,24 @@ class FailedSelection:
     most: int
     total: int
     by_day: Mapping[datetime, int] | None = None
+    outcome: Literal["failure", "success"] = "failure"
 
 
 def failed_episodes(
     connection: Connection, project_id: int, scope: Scope, window: Window, wanted: CellFilter, most: int
-) -> FailedRows:
+) -> SampledRows:
     cells = cell_counts(connection, project_id, scope, window)
     total = sum(count.failures for count in cells if wanted.matches(count.cell))
-    return each_failed_episodes(connection, project_id, [FailedSelection(scope, window, wanted, most, total)])[0]
+    return each_sampled_episodes(connection, project_id, [EpisodeSelection(scope, window, wanted, most, total)])[0]
 
 
-def each_failed_episodes(
-    connection: Connection, project_id: int, selections: Sequence[FailedSelection]
-) -> list[FailedRows]:
-    """Return all failures of each selection, newest first.
+def each_sampled_episodes(
+    connection: Connection, project_id: int, selections: Sequence[EpisodeSelection]
+) -> list[SampledRows]:
+    """Return all failures, or successes, of each selection, newest first.
 
     Where there are more than `most`: the newest of each of twenty stretches of time that hold about as many
-    failures each. `stands_for` adds up to the failures that match.
+    each. `stands_for` adds up to those that match.
     """
     stretches_of_each = [
         [(selection.window, 1.0)]
@@ -104,12 +105,12 @@ def each_failed_episodes(
         {row.number_names_id for row in everything} | {row.signal_names_id for row in everything},
     )
     return [
-        FailedRows(rows, _weights(rows, stretches, selection.total), words, names)
+        SampledRows(rows, _weights(rows, stretches, selection.total), words, names)
         for rows, stretches, selection in zip(rows_of_each, stretches_of_each, selections, strict=True)
     ]
 
 
-def _weights(rows: list[FailedRow], stretches: list[tuple[Window, float]], total: int) -> list[float]:
+def _weights(rows: list[SampledRow], stretches: list[tuple[Window, float]], total: int) -> list[float]:
     taken = [0] * len(stretches)
     for row in rows:
         taken[row.stretch] += 1
@@ -118,11 +119,12 @@ def _weights(rows: list[FailedRow], stretches: list[tuple[Window, float]], total
     return [weights[row.stretch] * scale for row in rows]
 
 
-def _stretches(connection: Connection, project_id: int, selection: FailedSelection) -> list[tuple[Window, float]]:
+def _stretches(connection: Connection, project_id: int, selection: EpisodeSelection) -> list[tuple[Window, float]]:
     """Return stretches of whole days with about as many failures each, newest first, with their failures."""
     window, by_day = selection.window, selection.by_day
     if by_day is None:
-        by_day = failures_by_day(bucket_counts(connection, project_id, selection.scope, window, "day"))
+        buckets = bucket_counts(connection, project_id, selection.scope, window, "day")
+        by_day = outcomes_by_day(buckets, selection.outcome)
     days = sorted((day, failures) for day, failures in by_day.items() if failures)
     enough = sum(failures for _, failures in days) / STRATA
     stretches: list[tuple[Window, float]] = []
@@ -138,32 +140,35 @@ def _stretches(connection: Connection, project_id: int, selection: FailedSelecti
     return stretches[::-1]
 
 
-def failures_by_day(buckets: Iterable[BucketCount]) -> dict[datetime, int]:
+def outcomes_by_day(
+    buckets: Iterable[BucketCount], outcome: Literal["failure", "success"] = "failure"
+) -> dict[datetime, int]:
     by_day: dict[datetime, int] = {}
     for bucket in buckets:
-        by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + bucket.failures
+        count = bucket.failures if outcome == "failure" else bucket.successes
+        by_day[bucket.bucket_at] = by_day.get(bucket.bucket_at, 0) + count
     return by_day
 
 
 def _failed_rows(
     connection: Connection,
     project_id: int,
-    selections: Sequence[FailedSelection],
+    selections: Sequence[EpisodeSelection],
     windows_of_each: Sequence[Sequence[Window]],
-) -> list[list[FailedRow]]:
+) -> list[list[SampledRow]]:
     statements: list[str] = []
     parameters: dict[str, Any] = {}
     for side, (selection, windows) in enumerate(zip(selections, windows_of_each, strict=True)):
         if not selection.total or not windows:
             continue
         matching, own = selection.wanted.clauses()
-        own |= {"project_id": project_id, "each": -(-selection.most // len(windows))}
+        own |= {"project_id": project_id, "outcome": selection.outcome, "each": -(-selection.most // len(windows))}
         own |= selection.scope.parameters()
         own |= {"since": [w.since for w in windows], "until": [w.until for w in windows]}
         source = f"""
             unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, number)
             CROSS JOIN LATERAL (
-                SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = 'failure'
+                SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = %(outcome)s
                 AND {selection.scope.clauses("e")}{matching}
                 AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
                 ORDER BY e.started_at DESC LIMIT %(each)s
@@ -174,7 +179,7 @@ def _failed_rows(
         parameters |= {f"{name}_{side}": value for name, value in own.items()}
     if not statements:
         return [[] for _ in selections]
-    with named_cursor(connection, FailedRow) as cursor:
+    with named_cursor(connection, SampledRow) as cursor:
         rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
     return by_side(rows, len(selections))
 

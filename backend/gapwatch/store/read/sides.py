@@ -7,7 +7,7 @@ from gapwatch.store.read.bucket_counts import (
     each_day_counts,
 )
 from gapwatch.store.read.combined_counts import CombinedCounts, combined_counts
-from gapwatch.store.read.failed_episodes import FailedRows
+from gapwatch.store.read.failed_episodes import SampledRows
 from gapwatch.store.read.rollup_counts import (
     CellCount,
     ContractCount,
@@ -29,11 +29,11 @@ from gapwatch.store.read.rollup_counts import (
     value_rollups,
 )
 from gapwatch.store.read.sampled_episodes import (
-    FailedSelection,
+    EpisodeSelection,
     PairRow,
-    each_failed_episodes,
+    each_sampled_episodes,
     failed_episodes,
-    failures_by_day,
+    outcomes_by_day,
     paired_episodes,
     sampled_values,
 )
@@ -57,12 +57,12 @@ __all__ = [
     "CombinedCounts",
     "ContractCount",
     "Domain",
-    "FailedRows",
-    "FailedSelection",
+    "EpisodeSelection",
     "FailureCount",
     "Kind",
     "Outcome",
     "PairRow",
+    "SampledRows",
     "Scope",
     "Selection",
     "SessionCount",
@@ -81,14 +81,14 @@ __all__ = [
     "each_cell_counts",
     "each_contract_counts",
     "each_day_counts",
-    "each_failed_episodes",
     "each_failure_counts",
+    "each_sampled_episodes",
     "each_session_counts",
     "each_totals",
     "each_value_rollups",
     "failed_episodes",
     "failure_counts",
-    "failures_by_day",
+    "outcomes_by_day",
     "paired_episodes",
     "sampled_values",
     "session_counts",
