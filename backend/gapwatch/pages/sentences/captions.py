@@ -179,7 +179,8 @@ def signals_title(signals: SignalsAnswer) -> str:
 
 
 def standing_signals(number: int) -> str:
-    return f"{plural(number, 'signal')} that differ{'s' if number == 1 else ''} from simulation since long before"
+    """What is folded: signals that differ from simulation, and did not move."""
+    return f"{plural(number, 'standing offset')} from simulation"
 
 
 def signals_finding(signals: SignalsAnswer) -> str:
