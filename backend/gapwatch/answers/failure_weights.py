@@ -173,7 +173,7 @@ def _model(sides: Sides) -> tuple[EvidenceBasis, FittedModel | None, tuple[SideS
 def _sample(side: ComparisonSide, basis: EvidenceBasis, names: Sequence[str]) -> SideSample:
     rows, others = side.failed, side.succeeded
     signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
-    domain = side.scope.domain
+    domain = side.role
     return SideSample(
         side.n,
         side.failures,
