@@ -115,7 +115,7 @@ def leads_of(lab, since=None, now=NOW):
     with lab.project.database.reading(lab.project.id) as connection:
         known = directory.deployments(connection, lab.project.id, None, 100)
         rows = fleet_rows(connection, lab.project.id, known, question, 0.05)
-        return leading_categories(connection, lab.project.id, known, rows, Taxonomy(), question.window.since)
+        return leading_categories(connection, lab.project.id, known, rows, Taxonomy(), question)
 
 
 def test_the_fleet_names_the_ledgers_category_by_labels_or_none(lab):
