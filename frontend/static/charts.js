@@ -88,6 +88,8 @@ function palette(element) {
 
 async function draw(element) {
   const island = document.getElementById(element.dataset.chart);
+  // The page went on without this figure while its drawing waited for its turn.
+  if (!island) return;
   try {
     const { narrow, ...figure } = JSON.parse(island.textContent);
     drawnFrom.set(element, island.textContent);
