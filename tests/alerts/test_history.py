@@ -152,7 +152,7 @@ def test_one_line_a_project_tells_what_is_wrong_now(stage):
     [line] = tell(stage)
     assert line["action"] == "trigger" and line["severity"] == "warning"
     assert line["headline"].startswith(
-        f"Import of {len(both):,} episodes: 2 deployments are wrong now: oslo-1, berl"
+        f"Import of {count(len(both))} episodes: 2 deployments are wrong now: oslo-1, berl"
     )
     assert line["link"] == "https://gapwatch.example.com/alerts"
     assert "berlin-line-3: success 9" in line["text"] and "since" in line["text"]

@@ -37,7 +37,7 @@ def reading(project: Project, path: str, *headers: str) -> socket.socket:
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect((address.hostname, address.port))
-    connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: gapwatch", *headers, "", ""]).encode())
+    connection.sendall("\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]).encode())
     return connection
 
 
@@ -127,7 +127,7 @@ def test_a_reader_that_stalls_is_cut_off(monkeypatch, kind):
             )
 
     with serving(app) as (port, server), socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         wait_until(lambda: server.server_state.connections, what="the connection")
         wait_until(lambda: not server.server_state.connections, what="the reader being cut off")
         if kind == "streamed":

@@ -27,7 +27,7 @@ def memory_of_web(service: Service) -> int:
 
 
 def head(path: str, *headers: str, method: str = "POST") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: gapwatch", *headers, "", ""]).encode()
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]).encode()
 
 
 def send_until_answered(project: Project, start: bytes, most: int = SENT) -> tuple[int, int]:

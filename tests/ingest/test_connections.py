@@ -56,7 +56,7 @@ def connect(project: Project) -> socket.socket:
 def head(project: Project, *headers: str, path: str = "/api/v1/episodes") -> bytes:
     given = [
         f"POST {path} HTTP/1.1",
-        "Host: gapwatch",
+        "Host: 127.0.0.1",
         f"Authorization: Bearer {project.keys['ingest']}",
         "Content-Type: application/json",
         *headers,
@@ -179,7 +179,7 @@ def slow_headers(connection, project):
 
 
 def endless_headers(connection, _):
-    connection.sendall(b"POST /api/v1/episodes HTTP/1.1\r\nHost: gapwatch\r\n")
+    connection.sendall(b"POST /api/v1/episodes HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     trickle(connection, [b"X-Header: a\r\n"] * 60)
 
 

@@ -198,7 +198,7 @@ def test_the_line_names_what_changed_first_and_fits_a_phone():
     assert content["headline"] == "Import of 12\u202f300 episodes: 2 deployments are wrong now: fell, old"
     assert content["severity"] == "warning"
     assert [reason["sentence"] for reason in content["reasons"]] == [
-        "fell: success 90 % → 60 % (n 50), since 04 Mar 00:00 UTC.",
+        "fell: success 90 % → 60 % (n 50), since 4 Mar 00:00 UTC.",
         "old: success 90 % → 60 % (n 50), from the first day.",
     ]
     many = line_content(9, [wrong(f"deployment-{number}") for number in range(50)], "")
