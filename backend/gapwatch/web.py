@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 
 import structlog
 import uvicorn
@@ -20,8 +19,6 @@ from gapwatch.store.core.database import Database
 log = structlog.get_logger()
 
 DRAIN_WITHIN_S = 30
-# When a process has started, and before somebody follows a link of a message to it.
-IMPORT_AHEAD_AFTER_S = 2.0
 
 
 def run_web(settings: Settings, fd: int | None = None) -> None:
@@ -49,16 +46,7 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
     )
     sockets = None if fd is None else [socket.socket(fileno=fd)]
     collect_seldom()
-    ahead = threading.Timer(IMPORT_AHEAD_AFTER_S, import_ahead)
-    ahead.daemon = True
-    ahead.start()
     uvicorn.Server(config).run(sockets=sockets)
-
-
-def import_ahead() -> None:
-    """Import what only some answers need and takes a second: the first incident's page need not wait."""
-    import scipy.special
-    import scipy.stats  # noqa: F401
 
 
 def refuse_wrong_secret(settings: Settings) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gapwatch.incidents import alert_actions
+from gapwatch.notation import count
 from gapwatch.store.alerting import alert_list, history_rows
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 # and what is deleted takes its space until Postgres has cleaned up.
 MOST_RECORDS = 1000
 MOST_BYTES = 16 * 2**20
-MOST_BYTES_A_MINUTE = 2**20
+MOST_BYTES_A_MINUTE = 2 * 2**20
 OLDEST_DAYS = 30
 # What a row takes beside what was sent and what is wrong with it.
 ROW_BYTES = 100
