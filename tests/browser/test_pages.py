@@ -42,7 +42,8 @@ def sideways(page) -> bool:
 
 
 def draw_all(page) -> None:
-    """Figures are drawn when they come near: look at each."""
+    """Figures are drawn when they come near: look at each, those that are folded away too."""
+    page.eval_on_selector_all("details:has([data-chart])", "all => all.forEach((one) => { one.open = true; })")
     figures = page.locator("[data-chart]")
     assert figures.count() > 0
     for place in range(figures.count()):
