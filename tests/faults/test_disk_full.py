@@ -138,10 +138,10 @@ def test_a_postgres_that_stopped_for_want_of_space_comes_back_by_itself(
 
 
 def exhaust_log(service) -> None:
-    """Begin one segment of Postgres' log after another until there is no space for the next: then it stops."""
+    """Fill one segment of Postgres' log after another until there is no space for the next: then it stops."""
     with (
         pytest.raises(psycopg.OperationalError),
         psycopg.connect(service.database_url, autocommit=True) as connection,
     ):
         for _ in range(1000):
-            connection.execute("SELECT pg_logical_emit_message(false, 'test', 'x'), pg_switch_wal()")
+            connection.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 16 * 1024 * 1024))")
