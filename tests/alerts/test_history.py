@@ -275,8 +275,9 @@ def test_history_before_the_past_of_a_deployment_that_is_watched_pages_nobody(st
     bring(stage, ORDERS["random"](past((0.5, 40), (0.95, 10), until=NOW - timedelta(days=2))))
     assert "firing" not in stage.alerts().values()
     assert tell(stage) == []
-    # Live data afterwards pages as usual.
-    stage.happen(0.1, 40, seed=2)
+    # Live data afterwards pages as usual. Days of that past differ, so that it takes more than a few episodes,
+    # and how many depends on how the hour of this run cuts it into days.
+    stage.happen(0.1, 150, seed=2)
     stage.send()
     [page] = stage.receiver.webhooks("trigger")
     assert page["deployment"] == "berlin-line-3"
