@@ -102,19 +102,7 @@ class NowValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NowAnswer(Answer):
-    since: datetime | None
-    why: Why
-    estimate: NowEstimate
-    regime: NowRegime
-    sim: NowSim
-    drop: DropValue
-    verdict: verdicts.Verdict
-    before: NowBefore | None
-    moved: NowMoved
-    robots: tuple[NowRobot, ...]
-    design_effect: float
-    computed_at: datetime
+class NowAnswer(Answer, NowValue):
     method: str
 
 
