@@ -101,7 +101,8 @@ def test_one_episode_shows_everything_in_its_record(engineer, project):
         assert text in page, text
     twin = engineer.get(f"/episodes/{record['id']}?format=json").json()["page"]
     assert twin["record"]["reward"] == 0.41
-    assert [share["category"] for share in twin["shares"]] == ["contact_dynamics"]
+    # Once both sides are folded a label is strong evidence, no longer the only one, and a part stays unattributed.
+    assert twin["shares"][0]["category"] == "contact_dynamics" and twin["shares"][0]["weight"] > 0.5
     assert twin["weighed_by"] == "The same weights as in the ledger of berlin-line-3."
     assert [pair["domain"] for pair in twin["pairs"]] == ["sim"]
 
