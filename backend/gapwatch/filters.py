@@ -169,6 +169,19 @@ class StatisticsFilter(SideFilter):
     )
 
 
+PopulationName = Literal["these", "any"]
+
+
+class PopulationFilter(StatisticsFilter):
+    population: PopulationName = Field(
+        "these",
+        description=(
+            "Whom the intervals speak for. `these`: the robots and sites that sent these episodes, in further "
+            "sessions. `any`: any site or robot of this kind, from how much two or more of them differ."
+        ),
+    )
+
+
 Against = Literal["simulation", "before"]
 
 
@@ -185,14 +198,18 @@ class AgainstFilter(StatisticsFilter):
     )
 
 
-class DropFilter(StatisticsFilter):
+class SlicesFilter(PopulationFilter, AgainstFilter):
+    pass
+
+
+class DropFilter(PopulationFilter):
     metric: Name = Field("success", description="success, reward, duration_s, or the name of a metric.")
     precision: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Half the width that the drop's interval shall have, as a fraction: 0.05 is 5 points."
     )
 
 
-class DeploymentFilter(DropFilter, AgainstFilter):
+class DeploymentFilter(DropFilter, SlicesFilter):
     """What the page of a deployment takes."""
 
 

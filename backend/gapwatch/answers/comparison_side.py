@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from gapwatch.answers.needs import Need, loaded
-from gapwatch.answers.session_effects import SessionEffect, with_sessions
+from gapwatch.answers.populations import (
+    NO_PLACES,
+    ClusterEffect,
+    Places,
+    Population,
+    crowding_of,
+    describe_population,
+    places_of,
+    with_population,
+    with_sessions,
+)
 from gapwatch.answers.tallies import Tally
+from gapwatch.filters import PopulationName
+from gapwatch.statistics.causes.slices import Crowding
 from gapwatch.statistics.estimates import drops
 from gapwatch.store.read.sides import (
     CellCount,
@@ -17,6 +29,8 @@ from gapwatch.store.read.sides import (
     ContractCount,
     Domain,
     FailureCount,
+    PlaceCount,
+    PlacedValue,
     SampledRows,
     Scope,
     SessionCount,
@@ -52,12 +66,14 @@ class SideData:
 
     cells: Sequence[CellCount] | None = None
     sessions: Sequence[SessionCount] | None = None
+    places: Sequence[PlaceCount] | None = None
     contracts: Sequence[ContractCount] | None = None
     failure_counts: Sequence[FailureCount] | None = None
     failed: SampledRows | None = None
     succeeded: SampledRows | None = None
     metrics: Values | None = None
     signals: Values | None = None
+    placed_values: Sequence[PlacedValue] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,8 @@ class ComparisonSide:
     data: SideData = SideData()
     # Real episodes from before the present, which stand where sim does when the present is held against them.
     is_before: bool = False
+    # Whom its interval in a drop speaks for.
+    population: PopulationName = "these"
 
     @property
     def role(self) -> Domain:
@@ -112,15 +130,51 @@ class ComparisonSide:
         return loaded(self.data.sessions, Need.SESSIONS)
 
     @cached_property
-    def session_effect(self) -> SessionEffect:
+    def places(self) -> Places:
+        """Of a real side. Simulated robots and sites are set up, not drawn: sim differs by session only."""
+        return NO_PLACES if self.scope.domain == "sim" else places_of(loaded(self.data.places, Need.PLACES))
+
+    @cached_property
+    def session_counts(self) -> list[tuple[int, int]]:
+        return [(s.successes, s.successes + s.failures) for s in self.sessions]
+
+    @property
+    def _has_all_sessions(self) -> bool:
         # A session of two days takes two of the rows that are read, so a full answer may hold fewer sessions.
-        complete = len(self.sessions) < MOST_SESSIONS / 2
-        counts = [(s.successes, s.successes + s.failures) for s in self.sessions]
-        return with_sessions(self.successes, self.n, counts, complete=complete)
+        return len(self.sessions) < MOST_SESSIONS / 2
+
+    @cached_property
+    def session_effect(self) -> ClusterEffect:
+        """What sessions alone make of it."""
+        return with_sessions(self.successes, self.n, self.session_counts, complete=self._has_all_sessions)
+
+    @cached_property
+    def cluster_effect(self) -> ClusterEffect:
+        """What its clusters make of it, for the population that was asked for."""
+        if self.population == "these":
+            return self.session_effect
+        counts, complete = self.session_counts, self._has_all_sessions
+        return with_population(self.population, self.successes, self.n, counts, self.places, complete=complete)
+
+    def speaking_for(self, population: PopulationName) -> ComparisonSide:
+        return self if population == self.population else replace(self, population=population)
+
+    def describe(self, population: PopulationName) -> Population:
+        return describe_population(population, self.places, len(self.session_counts))
+
+    @cached_property
+    def crowding(self) -> Crowding | None:
+        """What its clusters say about any part of it."""
+        side = self.drop_side
+        if not side.clustered and self.session_counts:
+            # Too many to be listed with all attempts: those that are known stand for all.
+            known = self.session_counts
+            side = drops.Side(sum(k for k, _ in known), sum(n for _, n in known), known)
+        return crowding_of(side)
 
     @property
     def drop_side(self) -> drops.Side:
-        return self.session_effect.side
+        return self.cluster_effect.side
 
     @property
     def contracts(self) -> Sequence[ContractCount]:
@@ -142,6 +196,11 @@ class ComparisonSide:
     @property
     def metrics(self) -> Values:
         return loaded(self.data.metrics, Need.METRICS)
+
+    @property
+    def placed_values(self) -> Sequence[PlacedValue]:
+        """The metric in question of the newest episodes."""
+        return loaded(self.data.placed_values, Need.PLACED_VALUES)
 
     @property
     def signals(self) -> Values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gapwatch.answers.answer import Answer, Interval
@@ -11,9 +11,10 @@ from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.metric_drop import compare_metric, paired_reward
 from gapwatch.answers.needs import Need
+from gapwatch.answers.populations import Population, clusters_of_rows
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
-from gapwatch.filters import DropFilter
-from gapwatch.statistics.estimates import drops, verdicts
+from gapwatch.filters import DropFilter, PopulationName
+from gapwatch.statistics.estimates import drops, rates, verdicts
 from gapwatch.store.read.sides import PairRow
 
 NEEDS = ANSWER_FIELDS | Need.DROP
@@ -21,6 +22,7 @@ NEEDS = ANSWER_FIELDS | Need.DROP
 FEWEST_PAIRS = 10
 # Real episodes after which Wilson's interval is no wider than ± 10 points at any rate: where to start.
 EPISODES_TO_START = 93
+POPULATIONS: tuple[PopulationName, ...] = ("these", "any")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,22 @@ class DropValue:
     interval: Interval | None
     relative: float | None
     relative_interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class PopulationDrop:
+    """The drop as it is known of one population: these robots, or any robot of this kind.
+
+    `by` is what differs and is drawn anew, `levels` how many of them were seen.
+    """
+
+    population: PopulationName
+    words: str
+    by: str | None
+    levels: int
+    interval: Interval | None
+    verdict: verdicts.Verdict
+    method: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,9 @@ class DropAnswer(Answer):
     sim: SideValue
     real: SideValue
     drop: DropValue
+    # Whom the interval of the drop speaks for, and what is known of either population.
+    population: Population
+    populations: tuple[PopulationDrop, ...]
     paired: PairedValue | None
     verdict: verdicts.Verdict
     smallest_that_matters: float | None
@@ -99,22 +120,25 @@ def _success(sides: Sides) -> DropAnswer:
     smallest = smallest_success(sides.options)
     drop = drops.rate_drop(sim.drop_side, real.drop_side)
     shared = answer_fields(sides, drop.reason)
-    paired = paired_success(sides.pairs)
-    value, method = _exact_drop(sim, real), drop.method
-    interval: Interval | None = (drop.low, drop.high) if value is not None else None
-    if paired is not None and paired.interval is not None and paired.pairs == sim.n == real.n:
-        # Every attempt has its partner: the drop is the same, and the paired interval accounts for it.
-        interval, method = paired.interval, paired.method
-    low, high = interval or (None, None)
-    word = verdicts.verdict(low, high, value, smallest)
+    population = real.describe(real.population)
+    speaking = tuple(_speaking_for(sides, name, smallest) for name in POPULATIONS)
+    asked = next(one for one in speaking if one.population == real.population)
+    word = asked.verdict
     needed = _needed(sides, smallest) if word == "too few episodes" else verdicts.EpisodesNeeded(0)
     return DropAnswer(
         **shared,
         metric="success",
         sim=side_value(sim, real),
         real=side_value(real, sim),
-        drop=DropValue(value, interval, drop.relative, interval_of(drop.relative_low, drop.relative_high)),
-        paired=paired,
+        drop=DropValue(
+            _exact_drop(sim, real),
+            asked.interval,
+            drop.relative,
+            interval_of(drop.relative_low, drop.relative_high),
+        ),
+        population=population,
+        populations=speaking,
+        paired=paired_success(sides.pairs, population),
         verdict=word,
         smallest_that_matters=smallest,
         episodes_needed=needed.more,
@@ -123,8 +147,23 @@ def _success(sides: Sides) -> DropAnswer:
         if_unfinished_failed=_if_unfinished_failed(sim, real, smallest),
         better="higher",
         direction="default",
-        method=method,
+        method=asked.method,
     )
+
+
+def _speaking_for(sides: Sides, name: PopulationName, smallest: float) -> PopulationDrop:
+    sim, real = sides.sim.speaking_for(name), sides.real.speaking_for(name)
+    drop = drops.rate_drop(sim.drop_side, real.drop_side)
+    population = real.describe(name)
+    value, method = _exact_drop(sim, real), drop.method
+    interval: Interval | None = (drop.low, drop.high) if value is not None else None
+    paired = paired_success(sides.pairs, population)
+    if paired is not None and paired.interval is not None and paired.pairs == sim.n == real.n:
+        # Every attempt has its partner: the drop is the same, and the paired interval accounts for it.
+        interval, method = paired.interval, paired.method
+    low, high = interval or (None, None)
+    word = verdicts.verdict(low, high, value, smallest)
+    return PopulationDrop(name, population.words, population.by, population.levels, interval, word, method)
 
 
 def side_value(side: ComparisonSide, other: ComparisonSide) -> SideValue:
@@ -135,7 +174,7 @@ def side_value(side: ComparisonSide, other: ComparisonSide) -> SideValue:
         interval = (limits.low, limits.high)
     value = side.successes / side.n if side.n else None
     return SideValue(
-        side.n, value, interval, side.aborted, side.abandoned, side.session_effect.sessions, side.successes
+        side.n, value, interval, side.aborted, side.abandoned, len(side.session_counts), side.successes
     )
 
 
@@ -160,7 +199,7 @@ def _if_unfinished_failed(sim: ComparisonSide, real: ComparisonSide, smallest: f
     )
 
 
-def paired_success(pairs: Sequence[PairRow]) -> PairedValue | None:
+def paired_success(pairs: Sequence[PairRow], population: Population) -> PairedValue | None:
     """None below ten pairs, where pairing gains nothing."""
     if len(pairs) < FEWEST_PAIRS:
         return None
@@ -168,20 +207,38 @@ def paired_success(pairs: Sequence[PairRow]) -> PairedValue | None:
         sum(pair.sim_success is in_sim and pair.real_success is in_real for pair in pairs)
         for in_sim, in_real in ((True, True), (True, False), (False, True), (False, False))
     ]
-    drop = drops.paired_drop(*counts)
+    alike, by = None, population.by
+    if by is not None:
+        lost = [float(pair.sim_success) - float(pair.real_success) for pair in pairs]
+        alike = rates.likeness_of(clusters_of_rows(pairs, lost, by), counts[1] + counts[2])
+    drop = drops.paired_drop(*counts, alike=alike, by=by or "session")
     return PairedValue(drop.value, (drop.low, drop.high), drop.pairs, drop.method)
 
 
 def _metric(sides: Sides) -> DropAnswer:
     name = sides.question.metric
-    comparison = compare_metric(sides, name)
+    compared = {
+        one: compare_metric(
+            replace(sides, sim=sides.sim.speaking_for(one), real=sides.real.speaking_for(one)), name
+        )
+        for one in POPULATIONS
+    }
     sim, real = sides.sim, sides.real
+    comparison = compared[real.population]
+    populations = []
+    for one, drop in compared.items():
+        told = real.describe(one)
+        populations.append(
+            PopulationDrop(one, told.words, told.by, told.levels, drop.interval, drop.verdict, drop.method)
+        )
     return DropAnswer(
         **answer_fields(sides, comparison.reason),
         metric=name,
         sim=_metric_side(sim, comparison.sim),
         real=_metric_side(real, comparison.real),
         drop=DropValue(comparison.value, comparison.interval, comparison.relative),
+        population=real.describe(real.population),
+        populations=tuple(populations),
         paired=_paired_metric(sides, name, comparison.better),
         verdict=comparison.verdict,
         smallest_that_matters=comparison.smallest,
@@ -233,7 +290,7 @@ def _for_precision(sides: Sides) -> int | None:
 
 def _at_size(needed: verdicts.EpisodesNeeded, real: ComparisonSide) -> verdicts.EpisodesNeeded:
     """Episodes needed are effective ones; the design effect turns them into real ones."""
-    more = None if needed.more is None else round(needed.more * real.session_effect.design_effect)
+    more = None if needed.more is None else round(needed.more * real.cluster_effect.design_effect)
     return verdicts.EpisodesNeeded(more, needed.reason)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gapwatch.statistics.causes.slices import Counts, Slice, slice_drops
+from gapwatch.statistics.causes.slices import Counts, Crowding, Slice, slice_drops
 
 MOST_SLICES = 200
 
 
-def level_drops(counts: Mapping[tuple[str, str], Counts]) -> list[Slice]:
+def level_drops(
+    counts: Mapping[tuple[str, str], Counts], crowding: tuple[Crowding | None, Crowding | None] = (None, None)
+) -> list[Slice]:
     """Return the most tried levels, where there are more than can be read: three episodes settle nothing."""
     most = sorted(counts, key=lambda key: (-counts[key][3], -counts[key][1], key))[:MOST_SLICES]
-    return slice_drops({key: counts[key] for key in most})
+    return slice_drops({key: counts[key] for key in most}, crowding=crowding)

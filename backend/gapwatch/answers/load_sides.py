@@ -34,6 +34,8 @@ from gapwatch.store.read.sides import (
     FailureCount,
     Kind,
     PairRow,
+    PlaceCount,
+    PlacedValue,
     SampledRows,
     Scope,
     SessionCount,
@@ -98,14 +100,20 @@ class _Loader:
         parts = zip(
             [self._cells_of(one) for one in counted],
             sessions,
+            self._load_places(counted),
             contracts,
             failure_counts,
             *self._load_episodes(sides, days),
             self._load_values(sides, Need.METRICS, "metric"),
             self._load_values(sides, Need.SIGNALS, "signal"),
+            self._load_placed_values(sides),
             strict=True,
         )
-        sim, real, *before = (replace(side, data=SideData(*part)) for side, part in zip(sides, parts, strict=True))
+        population = self._question.population
+        sim, real, *before = (
+            replace(side, data=SideData(*part), population=population)
+            for side, part in zip(sides, parts, strict=True)
+        )
         shared = SharedData(
             None if days is None else days.real,
             self._load_trend(days),
@@ -260,6 +268,25 @@ class _Loader:
             self._connection, self._project_id, selections, MOST_SESSIONS, self._edges
         )
 
+    def _load_places(self, counted: Sequence[_Counted]) -> Each[Sequence[PlaceCount]]:
+        """Load real outcomes by robot and site: from the cells where those were read."""
+        places: Each[Sequence[PlaceCount]] = []
+        unread = []
+        for one in counted:
+            if not self._is_needed(one.side, Need.PLACES) or one.side.scope.domain == "sim":
+                places.append(None)
+            elif all(count.cell is not None for count in one.counts):
+                places.append(_places_in(matching(one.counts, one.side.filter)))
+            else:
+                unread.append(len(places))
+                places.append(None)
+        selections = [(counted[at].side.scope, counted[at].side.window) for at in unread]
+        if selections:
+            read = store.each_place_counts(self._connection, self._project_id, selections, self._edges)
+            for at, counts in zip(unread, read, strict=True):
+                places[at] = counts
+        return places
+
     def _read_contracts(self, sides: Sequence[ComparisonSide]) -> list[list[ContractCount]]:
         selections = [(side.scope, side.window) for side in sides]
         return store.each_contract_counts(self._connection, self._project_id, selections, self._edges)
@@ -351,6 +378,14 @@ class _Loader:
 
         return self._load(need, sides, lambda side: side.n, read, {})
 
+    def _load_placed_values(self, sides: Sequence[ComparisonSide]) -> Each[Sequence[PlacedValue]]:
+        def read(asked: Sequence[ComparisonSide]) -> list[list[PlacedValue]]:
+            selections = [(side.scope, side.window, side.filter) for side in asked]
+            metric = self._question.metric
+            return store.each_placed_values(self._connection, self._project_id, selections, metric, MOST_SAMPLED)
+
+        return self._load(Need.PLACED_VALUES, sides, lambda side: side.n, read, [])
+
     def _sample_values(self, side: ComparisonSide, kind: Kind) -> Values:
         return store.sampled_values(
             self._connection, self._project_id, side.scope, side.window, kind, side.filter, MOST_SAMPLED
@@ -394,6 +429,14 @@ def _counted(scope: Scope, window: Window, wanted: CellFilter, counts: Sequence[
     everything = outcomes_of(counts)
     outcomes = everything if wanted.is_open else outcomes_of(matching(counts, wanted))
     return _Counted(ComparisonSide(scope, window, wanted, outcomes, everything.n), counts)
+
+
+def _places_in(counts: Sequence[Tally]) -> list[PlaceCount]:
+    return [
+        PlaceCount(count.cell.robot, count.cell.site, count.successes, count.failures)
+        for count in counts
+        if count.cell is not None
+    ]
 
 
 def _of_source(counts: Sequence[Tally], source_id: int) -> Sequence[Tally]:

@@ -1,4 +1,4 @@
-"""The drop of a metric other than success: means by Welch, durations with cut-off attempts, rewards in pairs."""
+"""The drop of a metric other than success: means, durations with cut-off attempts, rewards in pairs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import numpy as np
 from gapwatch.answers.answer import Interval
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.durations import restricted_means, sums_of
+from gapwatch.answers.populations import clusters_of_rows
 from gapwatch.answers.sides import Sides
 from gapwatch.statistics.estimates import (
     drops,
     sketches,
     verdicts,
 )
-from gapwatch.statistics.estimates.rates import Z_95, t_95
+from gapwatch.statistics.estimates.rates import Z_95, likeness_of, t_95
+from gapwatch.statistics.estimates.skewed_means import MeanSide, guarded_mean_drop, mean_limits
 from gapwatch.store.read.sides import PairRow
 
 Better = Literal["higher", "lower"]
@@ -58,12 +60,18 @@ def compare_metric(sides: Sides, name: str) -> MetricDrop:
         few: verdicts.Verdict = "too few episodes"
         return MetricDrop(None, None, None, nothing, nothing, few, None, None, better, direction, "none", mismatch)
     sim, real = _moments(sides.sim, name), _moments(sides.real, name)
-    sizes, method = (sim.n, real.n), "welch"
+    sizes, method = (sim.n, real.n), ""
     censored = restricted_means(sides.sim, sides.real) if name == "duration_s" else None
     if censored is not None:
         sim, real, tau = censored
         method = f"restricted mean up to {tau:g} s, welch"
-    drop = drops.mean_drop(sim, real, "lower" if better == "higher" else "higher")
+    # Restricted means have no tails: they end at tau.
+    sim_side, real_side = (
+        _mean_side(side, name, sums, has_shape=censored is None)
+        for side, sums in ((sides.sim, sim), (sides.real, real))
+    )
+    drop = guarded_mean_drop(sim_side, real_side, "lower" if better == "higher" else "higher")
+    method = method if censored is None else f"{method[: -len('welch')]}{drop.method}"
     base = sim.total / sim.n if sim.n else None
     smallest = _smallest(sides, name, base)
     interval = None if drop.low is None or drop.high is None else (drop.low, drop.high)
@@ -72,14 +80,14 @@ def compare_metric(sides: Sides, name: str) -> MetricDrop:
         drop.value,
         interval,
         drop.value / abs(base) if drop.value is not None and base else None,
-        _side(sim, sizes[0]),
-        _side(real, sizes[1]),
+        _side(sim_side, sizes[0]),
+        _side(real_side, sizes[1]),
         word,
         smallest,
         _needed(drop.value, smallest, sim, real) if word == "too few episodes" else 0,
         better,
         direction,
-        method,
+        method or drop.method,
         _reason(name, sides, sizes, drop.reason),
     )
 
@@ -116,14 +124,25 @@ def _moments(side: ComparisonSide, name: str) -> drops.MetricSums:
     return sums_of(together.n, together.mean or 0.0, together.variance or 0.0)
 
 
-def _side(moments: drops.MetricSums, n: int) -> SideMean:
-    if not moments.n:
+def _mean_side(side: ComparisonSide, name: str, sums: drops.MetricSums, *, has_shape: bool) -> MeanSide:
+    """With the shape of the values, known within 1 % from sketches, and the likeness of the newest episodes."""
+    by = side.describe(side.population).by
+    alike = None
+    if by is not None:
+        values = [row.value for row in side.placed_values]
+        alike = likeness_of(clusters_of_rows(side.placed_values, values, by), len(values) / 5)
+    if not has_shape:
+        return MeanSide(sums, None, None, alike, by or "session")
+    shapes = [sketches.values_and_counts(rollup.sketch) for rollup in side.metrics.get(name, {}).values()]
+    values_of = np.concatenate([np.empty(0), *(values for values, _ in shapes)])
+    counts_of = np.concatenate([np.empty(0), *(counts for _, counts in shapes)])
+    return MeanSide(sums, values_of, counts_of.astype(float), alike, by or "session")
+
+
+def _side(side: MeanSide, n: int) -> SideMean:
+    if not side.sums.n:
         return n, None, None
-    mean = moments.total / moments.n
-    if moments.n < drops.FEWEST_FOR_A_MEAN or moments.mean_variance <= 0:
-        return n, mean, None
-    half = t_95(moments.n - 1) * sqrt(moments.mean_variance)
-    return n, mean, (mean - half, mean + half)
+    return n, side.sums.total / side.sums.n, mean_limits(side)
 
 
 def _smallest(sides: Sides, name: str, base: float | None) -> float | None:

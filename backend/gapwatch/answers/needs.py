@@ -16,12 +16,16 @@ class Need(Flag):
     CELLS = auto()
     """Outcomes by robot, site, stage and conditions."""
     SESSIONS = auto()
+    PLACES = auto()
+    """Outcomes by robot and site: what tells these robots from any robot. With cells they are known already."""
     CONTRACTS = auto()
     FAILURE_COUNTS = auto()
     """Failures by cell and by what was said of them."""
     FAILED_EPISODES = auto()
     """Single failures and successes with their signals; a sample where there are many."""
     METRICS = auto()
+    PLACED_VALUES = auto()
+    """The metric in question of the newest episodes, with robot, site and session."""
     SIGNALS = auto()
     PAIRS = auto()
     DAYS = auto()
@@ -34,13 +38,14 @@ class Need(Flag):
     """The real side by hour, day or month, as the question asks, and the days in which a change is looked for."""
 
 
-_DROP_NEEDS = {"success": Need.SESSIONS | Need.PAIRS, "reward": Need.METRICS | Need.PAIRS}
+_METRIC_NEEDS = Need.METRICS | Need.PLACED_VALUES | Need.PLACES | Need.SESSIONS
+_DROP_NEEDS = {"success": Need.SESSIONS | Need.PLACES | Need.PAIRS, "reward": _METRIC_NEEDS | Need.PAIRS}
 
 
 def resolve(needs: Need, question: Question) -> Need:
     """Add what DROP and TREND come down to for the question."""
     if Need.DROP in needs:
-        needs |= _DROP_NEEDS.get(question.metric, Need.METRICS)
+        needs |= _DROP_NEEDS.get(question.metric, _METRIC_NEEDS)
     if Need.TREND in needs and trend_tier(question) != "hour":
         needs |= Need.DAYS
     return needs

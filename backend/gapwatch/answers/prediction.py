@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,8 +12,10 @@ from gapwatch.answers.answer import Answer, Interval
 from gapwatch.answers.answer_kind import AnswerKind
 from gapwatch.answers.drop import SideValue, side_value
 from gapwatch.answers.needs import Need
+from gapwatch.answers.populations import Population, clusters_of_rows
 from gapwatch.answers.sides import ANSWER_FIELDS, Sides, answer_fields
 from gapwatch.answers.strata import condition_strata
+from gapwatch.filters import PopulationFilter
 from gapwatch.statistics.estimates.predictive import (
     FEWEST_PAIRS,
     Prediction,
@@ -20,8 +23,10 @@ from gapwatch.statistics.estimates.predictive import (
     predicted_by_cells,
     predicted_mean,
 )
+from gapwatch.statistics.estimates.rates import Cluster, Likeness, likeness_of
+from gapwatch.store.read.sides import PairRow
 
-NEEDS = ANSWER_FIELDS | Need.SESSIONS | Need.PAIRS | Need.CELLS
+NEEDS = ANSWER_FIELDS | Need.SESSIONS | Need.PLACES | Need.PAIRS | Need.CELLS
 
 # Beyond this the further sim episodes no longer sharpen anything, and beyond that real ones need no help.
 MOST_EXTRA = 20_000
@@ -50,12 +55,14 @@ class PredictionAnswer(Answer):
     without: SideValue
     predicted: Predicted
     way: Literal["pairs", "cells", "none"]
+    # Whom the intervals speak for.
+    population: Population
     method: str
 
 
 def answer_prediction(sides: Sides) -> PredictionAnswer:
     sim, real = sides.sim, sides.real
-    pairs = sides.pairs
+    pairs, population = sides.pairs, real.describe(real.population)
     if len(pairs) >= FEWEST_PAIRS:
         way: Literal["pairs", "cells", "none"] = "pairs"
         prediction = predicted_mean(
@@ -65,9 +72,13 @@ def answer_prediction(sides: Sides) -> PredictionAnswer:
                 sim.successes - sum(pair.sim_success for pair in pairs),
                 sim.n - len(pairs),
             ),
+            _likeness_of_pairs(pairs, population),
         )
     else:
         way, prediction = _by_cells(sides)
+    method = prediction.method
+    if population.by is not None:
+        method += f", clustered by {population.by}"
     interval = None if prediction.low is None or prediction.high is None else (prediction.low, prediction.high)
     return PredictionAnswer(
         **answer_fields(sides),
@@ -84,8 +95,17 @@ def answer_prediction(sides: Sides) -> PredictionAnswer:
             prediction.reason,
         ),
         way=way,
-        method=prediction.method,
+        population=population,
+        method=method,
     )
+
+
+def _likeness_of_pairs(pairs: Sequence[PairRow], population: Population) -> Likeness | None:
+    """Of the corrections, real minus sim, by what differs in the population."""
+    if population.by is None:
+        return None
+    apart = [float(pair.real_success) - float(pair.sim_success) for pair in pairs]
+    return likeness_of(clusters_of_rows(pairs, apart, population.by), sum(value != 0 for value in apart))
 
 
 def _further(successes: int, n: int) -> list[float]:
@@ -115,7 +135,12 @@ def _by_cells(sides: Sides) -> tuple[Literal["cells", "none"], Prediction]:
     if _shares_differ(table):
         return refused("Real conditions come in other shares than sim's, so sim's mix does not predict them.")
     cells = [PredictionCell(int(c[0]), int(c[1]), int(c[2]), int(c[3]), float(c[1] / sim.n)) for c in table]
-    return "cells", predicted_by_cells(cells)
+    side = real.drop_side
+    alike = None
+    if side.clustered:
+        counts = side.clusters or ()
+        alike = likeness_of([Cluster(n, k, k) for k, n in counts], min(real.successes, real.failures))
+    return "cells", predicted_by_cells(cells, alike)
 
 
 def _shares_differ(table: np.ndarray) -> bool:
@@ -137,4 +162,5 @@ KIND = AnswerKind(
         "From ten pairs on; without pairs from the sim rate of each combination of conditions. Refused, with "
         "a reason, where sim says too little about real."
     ),
+    filter=PopulationFilter,
 )

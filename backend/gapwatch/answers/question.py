@@ -14,6 +14,8 @@ from gapwatch.errors import Fault, Invalid
 from gapwatch.filters import (
     AgainstFilter,
     DropFilter,
+    PopulationFilter,
+    PopulationName,
     SideFilter,
     StatisticsFilter,
     TrendFilter,
@@ -51,6 +53,8 @@ class Question:
     simulators: tuple[str, ...] = ()
     metric: str = "success"
     precision: float | None = None
+    # Whom the intervals speak for.
+    population: PopulationName = "these"
     tier: Tier | None = None
     filter: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,6 +86,7 @@ def question_of(asked: SideFilter, now: datetime) -> Question:
         tuple(asked.simulator) if isinstance(asked, StatisticsFilter) else (),
         asked.metric if isinstance(asked, DropFilter | TrustFilter) else "success",
         asked.precision if isinstance(asked, DropFilter) else None,
+        asked.population if isinstance(asked, PopulationFilter) else "these",
         asked.tier if isinstance(asked, TrendFilter) else None,
         {name: value for name, value in asked.model_dump(exclude_unset=True).items() if name not in PAGING},
     )

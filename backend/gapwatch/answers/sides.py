@@ -32,7 +32,7 @@ from gapwatch.taxonomy import Taxonomy
 ANSWER_FIELDS = Need.CONTRACTS
 # What a side without episodes has loaded.
 NO_EPISODES = SampledRows((), (), {}, {})
-NOTHING = SideData([], [], [], [], NO_EPISODES, NO_EPISODES, {}, {})
+NOTHING = SideData([], [], [], [], [], NO_EPISODES, NO_EPISODES, {}, {}, [])
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Sides:
 
     @cached_property
     def level_drops(self) -> list[Slice]:
-        return level_drops(self.level_counts)
+        return level_drops(self.level_counts, (self.sim.crowding, self.real.crowding))
 
     @cached_property
     def onset(self) -> DatedOnset:

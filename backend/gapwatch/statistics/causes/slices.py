@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.multiplicity import benjamini_hochberg
-from gapwatch.statistics.estimates.rates import Z_95, wilson
+from gapwatch.statistics.estimates.rates import Z_95, t_95, wilson
 from gapwatch.statistics.estimates.worst_first import is_few, is_shared, surest_first
 
 Array = NDArray[np.float64]
@@ -58,8 +58,27 @@ class Slice:
         return not (self.is_few or self.is_shared)
 
 
+@dataclass(frozen=True)
+class Crowding:
+    """Of the sites, robots or sessions of a side: how alike their episodes are, and how many each holds.
+
+    `size` is that of the cluster that an episode is found in, Σn²/Σn; `freedom` says how well the ICC is known.
+    """
+
+    icc: float
+    size: float
+    freedom: float
+
+    def effect(self, n: int) -> float:
+        """How many of n episodes are worth one independent, a t quantile in place of the normal one included."""
+        return (1 + (max(1.0, min(self.size, n)) - 1) * self.icc) * (t_95(self.freedom) / Z_95) ** 2
+
+
 def slice_drops(
-    counts: Mapping[tuple[str, str], Counts], relevant: float = RELEVANT, level: float = 0.05
+    counts: Mapping[tuple[str, str], Counts],
+    relevant: float = RELEVANT,
+    level: float = 0.05,
+    crowding: tuple[Crowding | None, Crowding | None] = (None, None),
 ) -> list[Slice]:
     """Every (condition, level) with (k_sim, n_sim, k_real, n_real), the surest loss first.
 
@@ -69,14 +88,17 @@ def slice_drops(
     A suspect is worse and stands out: its excess over the other levels of its condition is at least `relevant`,
     with q at most `level`. Where everything is equally worse there is none, and a level that nearly all episodes
     share is none. Such levels, and those of fewer than 20 episodes, come last (`worst_first`).
-    Assumes independent episodes; for the tests see `rate_test` and `excess_tests`. Smallest n: 1 a side and level.
+    Assumes independent episodes, or sessions (robots, sites) of each side that are as alike at every level as they
+    are altogether (`crowding`): then tests and intervals see n by the design effect of a level that lasts for
+    whole sessions, the worst case. For the tests see `rate_test` and `excess_tests`. Smallest n: 1 a side, level.
     """
+    worth = {key: _worth(c, crowding) for key, c in counts.items()}
     known = [key for key, c in counts.items() if c[1] > 0 and c[3] > 0]
-    tests = {key: rate_test(*counts[key]) for key in known}
+    tests = {key: rate_test(*worth[key]) for key in known}
     q_values = dict(zip(known, benjamini_hochberg([tests[key][0] for key in known]), strict=True))
-    rests = {key: _rest(counts, key) for key in known}
+    rests = {key: _rest(worth, key) for key in known}
     compared = {key: rest for key, rest in rests.items() if rest is not None}
-    excesses = excess_tests([(counts[key], rest) for key, rest in compared.items()])
+    excesses = excess_tests([(worth[key], rest) for key, rest in compared.items()])
     standing = dict(zip(compared, excesses, strict=True))
     adjusted = benjamini_hochberg([p for _, _, p in standing.values()])
     excess_q = dict(zip(standing, adjusted, strict=True))
@@ -94,7 +116,8 @@ def slice_drops(
                       is_shared=shared)
             )  # fmt: skip
             continue
-        drop, interval = newcombe(*c)
+        drop = c[0] / c[1] - c[2] / c[3]
+        interval = newcombe(*_scaled(c, crowding))[1]
         verdict = _verdict(drop, interval, q_values[key], relevant, level)
         excess, around, _ = standing.get(key, (None, None, None))
         stands_out = excess is not None and excess >= relevant and excess_q[key] <= level
@@ -106,7 +129,7 @@ def slice_drops(
     return sorted(slices, key=lambda s: (surest_first(s.sure_loss, leads=s.may_lead), s.condition, s.level))
 
 
-def newcombe(k_sim: int, n_sim: int, k_real: int, n_real: int, z: float = Z_95) -> tuple[float, Interval]:
+def newcombe(k_sim: float, n_sim: float, k_real: float, n_real: float, z: float = Z_95) -> tuple[float, Interval]:
     """The drop p_sim − p_real and its hybrid score interval.
 
     Formula: Δ − √((p1 − l1)² + (u2 − p2)²), Δ + √((u1 − p1)² + (p2 − l2)²), l and u Wilson's limits.
@@ -187,6 +210,23 @@ def _verdict(drop: float, interval: Interval, q: float, relevant: float, level: 
     if q <= level and abs(drop) >= relevant:
         return "worse" if drop > 0 else "better"
     return "none" if -relevant < interval[0] and interval[1] < relevant else "too few episodes"
+
+
+def _scaled(c: Counts, crowding: tuple[Crowding | None, Crowding | None]) -> tuple[float, float, float, float]:
+    """The counts that as many independent episodes would be."""
+    sim, real = (1.0 if one is None else one.effect(n) for one, n in zip(crowding, (c[1], c[3]), strict=True))
+    return c[0] / sim, c[1] / sim, c[2] / real, c[3] / real
+
+
+def _worth(c: Counts, crowding: tuple[Crowding | None, Crowding | None]) -> Counts:
+    """The same in whole episodes, for exact tests."""
+    if crowding == (None, None):
+        return c
+    whole = [
+        (round(k * max(1, round(worth)) / n), max(1, round(worth))) if n else (0, 0)
+        for k, n, worth in zip(c[::2], c[1::2], _scaled(c, crowding)[1::2], strict=True)
+    ]
+    return (*whole[0], *whole[1])
 
 
 def _totals(counts: Mapping[tuple[str, str], Counts]) -> dict[str, tuple[int, int, int]]:

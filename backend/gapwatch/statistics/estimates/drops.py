@@ -28,22 +28,23 @@ FEWEST_FOR_A_MEAN = 2
 
 @dataclass(frozen=True)
 class Side:
-    """The attempts of one side. `sessions`, when known, holds (successes, n) of each and adds up to the same."""
+    """The attempts of one side. `clusters`: (successes, n) of each site, robot or session (`by`), if known."""
 
     successes: int
     n: int
-    sessions: Sequence[tuple[int, int]] | None = None
+    clusters: Sequence[tuple[int, int]] | None = None
+    by: str = "session"
 
     @cached_property
     def clustered(self) -> bool:
-        sizes = [n for _, n in self.sessions or () if n]
-        return len(sizes) >= rates.FEWEST_SESSIONS and max(sizes) > 1
+        sizes = [n for _, n in self.clusters or () if n]
+        return len(sizes) >= rates.FEWEST_CLUSTERS and max(sizes) > 1
 
     @cached_property
-    def by_session(self) -> rates.ClusteredRate:
-        """The clustered rate; only for a side whose sessions are known."""
-        sessions = self.sessions or ()
-        return rates.clustered_rate([k for k, _ in sessions], [n for _, n in sessions])
+    def clustered_rate(self) -> rates.ClusteredRate:
+        """Only for a side whose clusters are known."""
+        clusters = self.clusters or ()
+        return rates.clustered_rate([k for k, _ in clusters], [n for _, n in clusters], self.by)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class RateDrop:
 def side_limits(side: Side, other: Side) -> Limits:
     """The limits that `rate_drop` uses for a side."""
     if side.clustered:
-        return Limits(side.successes / side.n, side.by_session.low, side.by_session.high)
+        return Limits(side.successes / side.n, side.clustered_rate.low, side.clustered_rate.high)
     interval = rates.modified_wilson if other.n > LOPSIDED * side.n else wilson
     return Limits(side.successes / side.n, *interval(side.successes, side.n))
 
@@ -75,11 +76,11 @@ def rate_drop(sim: Side, real: Side) -> RateDrop:
 
     Formula: Δ = p_s − p_r; Δ − √((p_s−l_s)² + (u_r−p_r)²), Δ + √((u_s−p_s)² + (p_r−l_r)²), Wilson limits l, u.
     Relative: 1 − p_r/p_s with Koopman's interval. Source: Newcombe 1998b, method 10; Koopman 1984.
-    Two departures, each named in `method`. Five or more sessions on a side: that side's limits come from
+    Two departures, each named in `method`. Two or more sites, robots or sessions: that side's limits come from
     `clustered_rate`, and the ratio's interval from the same limits (Donner & Zou 2012). One side more than ten
     times the other: the smaller side's limits are `modified_wilson`, because the larger side smooths nothing then
     and, without any gap, 99.2 % in sim against 1 failure in 20 would look like a certain loss, in 10 % of cases.
-    Assumes independent sides, and independent attempts (or sessions) within a side.
+    Assumes independent sides, and independent attempts (or clusters) within a side.
     Smallest n: 1 per side; below that the value is None. The ratio is not defined without sim successes: None.
     """
     if not sim.n or not real.n:
@@ -87,16 +88,16 @@ def rate_drop(sim: Side, real: Side) -> RateDrop:
         return RateDrop(None, -1.0, 1.0, None, None, None, "newcombe", sim.n, real.n, reason)
     s, r = side_limits(sim, real), side_limits(real, sim)
     drop, method = square_and_add(s, r), "newcombe"
-    by_session = sim.clustered or real.clustered
-    if by_session:
-        method += ", clustered by session"
+    clustered_by = list(dict.fromkeys(side.by for side in (real, sim) if side.clustered))
+    if clustered_by:
+        method += f", clustered by {' and '.join(clustered_by)}"
     elif (s.low, s.high, r.low, r.high) != wilson(sim.successes, sim.n) + wilson(real.successes, real.n):
         method += ", modified limits on the small side"
     if not sim.successes:
         reason = "no sim success: the relative drop is not defined"
         return RateDrop(drop.value, drop.low, drop.high, None, None, None, method, sim.n, real.n, reason)
     counts = (real.successes, real.n, sim.successes, sim.n)
-    ratio = rates.ratio_from_limits(r, s) if by_session else rates.ratio_score(*counts)
+    ratio = rates.ratio_from_limits(r, s) if clustered_by else rates.ratio_score(*counts)
     relative = (1 - ratio.value, 1 - ratio.high, 1 - ratio.low)
     return RateDrop(drop.value, drop.low, drop.high, *relative, method, sim.n, real.n)
 
@@ -113,13 +114,17 @@ class PairedDrop:
     reason: str | None = None
 
 
-def paired_drop(n11: int, n10: int, n01: int, n00: int) -> PairedDrop:
+def paired_drop(
+    n11: int, n10: int, n01: int, n00: int, *, alike: rates.Likeness | None = None, by: str = "session"
+) -> PairedDrop:
     """Drop over matched pairs: n11 succeeded on both sides, n10 in sim only, n01 in real only, n00 on neither.
 
     Formula: Δ = (n10 − n01)/n with `rate_drop`'s limits and a cross term −2φ(p_s−l_s)(u_r−p_r) under each root;
     φ = (n11 n00 − n10 n01 − c)/√(product of the margins), c = n/2 but not past 0 where that difference is
     positive, else 0; φ = 0 at an empty margin. Source: Newcombe 1998c (Stat Med 17:2635), method 10, preferred to
-    Tango's score for its closed form and for being `rate_drop` at φ = 0. Assumes independent pairs. Smallest n: 1.
+    Tango's score for its closed form and for being `rate_drop` at φ = 0. Assumes independent pairs, or clusters of
+    pairs whose differences are `alike`: then Wilson's limits are those of the effective number of pairs, with a t
+    quantile, as in `clustered_rate`. Smallest n: 1.
     """
     n = n11 + n10 + n01 + n00
     if n == 0:
@@ -129,9 +134,13 @@ def paired_drop(n11: int, n10: int, n01: int, n00: int) -> PairedDrop:
     cross = float(n11 * n00 - n10 * n01)
     if cross > 0:
         cross = max(cross - n / 2, 0.0)
-    sim, real = Limits(in_sim / n, *wilson(in_sim, n)), Limits(in_real / n, *wilson(in_real, n))
+    effect, z = (1.0, rates.Z_95) if alike is None else (alike.design_effect, rates.t_95(alike.freedom))
+    sim, real = (
+        Limits(successes / n, *wilson(successes / effect, n / effect, z)) for successes in (in_sim, in_real)
+    )
     drop = square_and_add(sim, real, cross / sqrt(margins) if margins else 0.0)
-    return PairedDrop((n10 - n01) / n, drop.low, drop.high, n)
+    method = PairedDrop.method if alike is None else f"{PairedDrop.method}, clustered by {by}"
+    return PairedDrop((n10 - n01) / n, drop.low, drop.high, n, method)
 
 
 @dataclass(frozen=True)

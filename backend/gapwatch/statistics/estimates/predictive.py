@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.drops import paired_drop
 from gapwatch.statistics.estimates.rates import (
+    Z_95,
+    Likeness,
     Limits,
     t_95,
     wilson,
@@ -66,13 +68,20 @@ def best_effective_n(n: int, extra: int, rho: float) -> float:
     return n * (n + extra) / (n + (1 - rho**2) * extra) if n else 0.0
 
 
-def predicted_mean(real: Sequence[float], predicted: Sequence[float], extra: Sequence[float]) -> Prediction:
+def predicted_mean(
+    real: Sequence[float],
+    predicted: Sequence[float],
+    extra: Sequence[float],
+    alike: Likeness | None = None,
+) -> Prediction:
     """Mean of a real metric from pairs (real, sim from the same initial state) and further sim episodes.
 
     Formula: `prediction_powered` with weight 1 below 100 pairs and the tuned one above, t interval. For outcomes 0
     and 1 with fewer than ten successes, failures or disagreeing pairs: weight 1, Wilson's interval for the
     predictions and Newcombe's paired one for the correction, squared and added. The normal interval ignores that
     pairs which all agree do not prove that they always do: it covers 40 % at n = 10, p = agreement = 0.95.
+    Where corrections of one site, robot or session are `alike`, their variance is that of the effective number of
+    pairs, with a t quantile; so is that of the real episodes alone, which the gain is measured against.
     Source: Angelopoulos et al. 2023; Newcombe 1998. Assumes pairs drawn like the further sim episodes' states.
     Refused, as a result with a reason: fewer than ten pairs, ρ below 0.3, or no gain over the real episodes alone.
     """
@@ -86,17 +95,18 @@ def predicted_mean(real: Sequence[float], predicted: Sequence[float], extra: Seq
     seen = min(y.sum(), n - y.sum(), (y != f).sum()) if binary else FEWEST_FOR_NORMAL
     weight = tuned_weight(y, f, u) if n >= FEWEST_TO_TUNE and seen >= FEWEST_FOR_NORMAL else 1.0
     value, of_mean, of_correction = prediction_powered(y, f, u, weight)
-    half = t_95(n - 1) * sqrt(of_mean + of_correction * n / (n - 1))
+    effect, t = (1.0, t_95(n - 1)) if alike is None else (alike.design_effect, t_95(min(n - 1, alike.freedom)))
+    half = t * sqrt(of_mean + effect * of_correction * n / (n - 1))
     limits, plain, method = (
         Limits(value, value - half, value + half),
-        2 * t_95(n - 1) * sqrt(y.var() / (n - 1)),
+        2 * t * sqrt(effect * y.var() / (n - 1)),
         "t",
     )
     if binary:
-        low, high = wilson(float(y.sum()), n)
+        low, high = wilson(float(y.sum()) / effect, n / effect, t if alike is not None else Z_95)
         plain = high - low
         if weight == 1.0:
-            limits, method = _from_counts(y, f, u), "newcombe, paired"
+            limits, method = _from_counts(y, f, u, alike), "newcombe, paired"
     answer = _judged(limits, plain, rho, weight, n, many, f"prediction-powered, {method}")
     if answer.value is None or not binary:
         return answer
@@ -107,11 +117,11 @@ def _fraction(x: float) -> float:
     return min(1.0, max(0.0, x))
 
 
-def _from_counts(y: Numbers, f: Numbers, u: Numbers) -> Limits:
+def _from_counts(y: Numbers, f: Numbers, u: Numbers, alike: Likeness | None) -> Limits:
     """Wilson for the predictions' mean and Newcombe's paired interval for real − sim, squared and added."""
     both, n = int((y * f).sum()), len(y)
     only_real, only_sim = int(y.sum()) - both, int(f.sum()) - both
-    correction = paired_drop(both, only_real, only_sim, n - both - only_real - only_sim)
+    correction = paired_drop(both, only_real, only_sim, n - both - only_real - only_sim, alike=alike)
     mean, shift = float(u.mean()), correction.value or 0.0
     low, high = wilson(float(u.sum()), len(u))
     below, above = sqrt((mean - low) ** 2 + (shift - correction.low) ** 2), (high - mean, correction.high - shift)
@@ -129,13 +139,13 @@ class PredictionCell:
     share: float
 
 
-def predicted_by_cells(cells: Sequence[PredictionCell]) -> Prediction:
+def predicted_by_cells(cells: Sequence[PredictionCell], alike: Likeness | None = None) -> Prediction:
     """The real rate over a target mix when no episode is paired: the sim rate of its cell predicts each real one.
 
     Formula: θ = Σ share·f + mean(Y − f), f the cell's sim rate; v = Var(Y − f)/n + Σ (share − w)² f(1−f)/m its
     variance, w the real episodes' own shares and m the cell's sim episodes; Wilson at θ with Var(Y)/v episodes.
     Source: Angelopoulos et al. 2023, the table of sim rates being the model. Assumes real episodes that follow the
-    target mix, and shares that are known. Smallest n: ten real episodes; refusals as in `predicted_mean`.
+    target mix, and shares that are known. Smallest n: ten real episodes; refusals and `alike` as in `predicted_mean`.
     """
     n, many = sum(cell.real_n for cell in cells), sum(cell.sim_n for cell in cells)
     refused = Prediction(None, None, None, None, None, None, n, many, "prediction-powered by cells")
@@ -152,10 +162,11 @@ def predicted_by_cells(cells: Sequence[PredictionCell]) -> Prediction:
     target = sum(cell.share * rate for cell, rate in used)
     value = _fraction(target + float((y - f).mean()))
     mismatch = sum((cell.share - cell.real_n / n) ** 2 * r * (1 - r) / cell.sim_n for cell, r in used)
-    variance = float((y - f).var()) / n + mismatch
-    plain_low, plain_high = wilson(float(y.sum()), n)
+    effect, t = (1.0, Z_95) if alike is None else (alike.design_effect, t_95(alike.freedom))
+    variance = effect * float((y - f).var()) / n + mismatch
+    plain_low, plain_high = wilson(float(y.sum()) / effect, n / effect, t)
     worth = float(y.var()) / variance if variance > 0 else 0.0
-    limits = Limits(value, *wilson(value * worth, worth))
+    limits = Limits(value, *wilson(value * worth, worth, t))
     return _judged(limits, plain_high - plain_low, rho, 1.0, n, many, refused.method)
 
 

@@ -14,7 +14,6 @@ from gapwatch.statistics.estimates.drops import (
 )
 from gapwatch.statistics.estimates.rates import (
     Limits,
-    clustered_rate,
     square_and_add,
     wilson,
 )
@@ -62,8 +61,9 @@ def episodes_needed(
 
     Formula: smallest N with Φ((p' − p)/s) + Φ((p − p")/s) ≥ chance, less what is there: p the present real rate,
     s = √(pq/N), and p', p" the real rates at which, with N real and today's sim episodes, Newcombe's interval
-    starts at 0 (certain loss below p') and ends at the smallest that matters (none above p"). Sessions multiply N
-    by today's design effect. Source: the sample size formula of Fleiss, Levin & Paik 2003, chapter 4, with
+    starts at 0 (certain loss below p') and ends at the smallest that matters (none above p"). Sites, robots or
+    sessions multiply N by today's design effect. Source: the sample size formula of Fleiss, Levin & Paik 2003,
+    chapter 4, with
     Newcombe's limits for z·s; a test holds it against exact enumeration, within 20 %.
     Assumes that rates, sim side and the sessions' likeness stay. Smallest n: one episode per side.
     """
@@ -112,8 +112,8 @@ def _more(sim: Side, real: Side, enough: Callable[[Callable[[float], Limits], fl
     `enough` gets the drop as a function of the real rate, and the effective number of episodes behind it.
     """
     fixed, design_effect = side_limits(sim, real), 1.0
-    if real.clustered and real.sessions is not None:
-        design_effect = clustered_rate(*zip(*real.sessions, strict=True)).design_effect
+    if real.clustered:
+        design_effect = real.clustered_rate.design_effect
 
     def holds(total: int) -> bool:
         n = total / design_effect

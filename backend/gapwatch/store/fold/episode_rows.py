@@ -150,26 +150,30 @@ class _SessionRow(NamedTuple):
     outcome: str
     session: str | None
     contract_id: int | None
+    robot_id: int | None
+    site_id: int | None
     episodes: int
 
 
 def sessions_where(
     connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
 ) -> Sums:
-    """Return the outcomes of stored episodes, those of each session, and the episodes under each contract."""
+    """Return the outcomes of stored episodes, of each session, of each robot and site, and of each contract."""
     statement = (
         sql.SQL(
             f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE} AS source_id, e.outcome, e.session,"  # noqa: S608
-            " e.contract_id, count(*)::int AS episodes FROM episodes e WHERE e.project_id = %(project_id)s AND "
+            " e.contract_id, e.robot_id, e.site_id, count(*)::int AS episodes FROM episodes e"
+            " WHERE e.project_id = %(project_id)s AND "
         )
         + clauses
-        + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7")
+        + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9")
     )
     sums = Sums()
     with named_cursor(connection, _SessionRow) as cursor:
         for row in cursor.execute(statement, {**parameters, "project_id": project_id}).fetchall():
             scope = EpisodeGroup(row.domain, row.policy_id, row.task_id, row.source_id)
-            sums.count_session(scope, row.outcome, row.session, row.contract_id, row.episodes)
+            place = (row.robot_id, row.site_id)
+            sums.count_session(scope, row.outcome, row.session, row.contract_id, place, row.episodes)
     return sums
 
 

@@ -50,6 +50,10 @@ class PairRow(NamedTuple):
     sim_reward: float | None
     real_duration_s: float | None
     sim_duration_s: float | None
+    # Of the real attempt.
+    robot_id: int | None = None
+    site_id: int | None = None
+    session: str | None = None
 
 
 FAILED = """
@@ -201,6 +205,50 @@ def sampled_values(
     return values_of(episodes_in(connection, project_id, rows).measured(), kind)
 
 
+class PlacedValue(NamedTuple):
+    """A metric of one episode, and where that comes from."""
+
+    side: int
+    value: float
+    robot_id: int | None
+    site_id: int | None
+    session: str | None
+
+
+_PLACED_VALUES = """
+(SELECT {side} AS side, n.value, n.robot_id, n.site_id, n.session FROM (
+    SELECT e.robot_id, e.site_id, e.session, e.started_at, {value} AS value FROM episodes e
+    WHERE e.project_id = %(project_id)s AND e.outcome IN ('success', 'failure') AND {clauses}
+    ORDER BY e.started_at DESC LIMIT %(most)s) n
+ WHERE n.value IS NOT NULL)
+"""
+_OF_METRICS = """e.metrics[(SELECT array_position(m.names, %(metric)s) FROM name_sets m
+                 WHERE m.project_id = e.project_id AND m.id = e.metric_names_id)]"""
+
+
+def each_placed_values(
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[tuple[Scope, Window, CellFilter]],
+    metric: str,
+    most: int,
+) -> list[list[PlacedValue]]:
+    """Return a metric of the newest episodes of each selection with robot, site and session, in one query."""
+    value = f"e.{metric}" if metric in ("reward", "duration_s") else _OF_METRICS
+    statements: list[str] = []
+    parameters: dict[str, Any] = {}
+    for side, (scope, window, wanted) in enumerate(selections):
+        matching, own = wanted.clauses()
+        times, bounds = time_clauses(window)
+        clauses = scope.clauses("e") + matching + times
+        statements.append(numbered(_PLACED_VALUES.format(side=side, value=value, clauses=clauses), str(side)))
+        own |= bounds | scope.parameters() | {"project_id": project_id, "most": most, "metric": metric}
+        parameters |= {f"{name}_{side}": given for name, given in own.items()}
+    with named_cursor(connection, PlacedValue) as cursor:
+        rows = cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall()
+    return by_side(rows, len(selections))
+
+
 def paired_episodes(
     connection: Connection,
     project_id: int,
@@ -226,7 +274,8 @@ def paired_episodes(
         )
         SELECT DISTINCT ON (a.pair) a.pair, a.outcome = 'success' AS real_success,
                s.outcome = 'success' AS sim_success, a.reward AS real_reward, s.reward AS sim_reward,
-               a.duration_s AS real_duration_s, s.duration_s AS sim_duration_s
+               a.duration_s AS real_duration_s, s.duration_s AS sim_duration_s,
+               a.robot_id, a.site_id, a.session
         FROM attempts a JOIN episodes s ON s.project_id = a.project_id AND s.pair = a.pair AND s.domain = 'sim'
              AND s.policy_id = a.policy_id AND s.task_id = a.task_id{others}
              AND s.outcome IN ('success', 'failure')

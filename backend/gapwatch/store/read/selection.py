@@ -195,6 +195,17 @@ def split(window: Window) -> Parts:
     return Parts((month, end), tuple(days), tuple(edges))
 
 
+def whole_days(window: Window) -> Window | None:
+    """The whole days of a window, for a table that has no months; None where it has none."""
+    parts = split(window)
+    if parts.months is None and not parts.days:
+        return None
+    whole = [*([parts.months] if parts.months else []), *parts.days]
+    first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
+    last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
+    return Window(first, last)
+
+
 def bucket_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
     """The buckets of a window in a table with day and month tiers."""
     ranges = [("month", parts.months)] if parts.months else []

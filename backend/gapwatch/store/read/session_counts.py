@@ -13,8 +13,8 @@ from gapwatch.store.read.selection import (
     CellFilter,
     Scope,
     Window,
-    split,
     time_clauses,
+    whole_days,
 )
 from gapwatch.store.read.window_edges import WindowEdges, numbered
 
@@ -111,13 +111,10 @@ def _add(sessions: dict[_SessionKey, SessionCount], count: SessionCount) -> None
 
 
 def _whole_days(scope: Scope, window: Window) -> tuple[str, dict[str, Any]]:
-    parts = split(window)
-    if parts.months is None and not parts.days:
+    days = whole_days(window)
+    if days is None:
         return "", {}
-    whole = [*([parts.months] if parts.months else []), *parts.days]
-    first = None if any(start is None for start, _ in whole) else min(start for start, _ in whole if start)
-    last = None if any(end is None for _, end in whole) else max(end for _, end in whole if end)
-    times, parameters = time_clauses(Window(first, last), "bucket_at")
+    times, parameters = time_clauses(days, "bucket_at")
     statement = f"""
         (SELECT {{side}} AS side, source_id, policy_id, task_id, session, successes, failures FROM rollup_sessions
          WHERE project_id = %(project_id)s AND {scope.clauses()}{times}

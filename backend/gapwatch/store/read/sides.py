@@ -8,6 +8,7 @@ from gapwatch.store.read.bucket_counts import (
 )
 from gapwatch.store.read.combined_counts import CombinedCounts, combined_counts
 from gapwatch.store.read.failed_episodes import SampledRows
+from gapwatch.store.read.place_counts import PlaceCount, each_place_counts
 from gapwatch.store.read.rollup_counts import (
     CellCount,
     ContractCount,
@@ -31,6 +32,8 @@ from gapwatch.store.read.rollup_counts import (
 from gapwatch.store.read.sampled_episodes import (
     EpisodeSelection,
     PairRow,
+    PlacedValue,
+    each_placed_values,
     each_sampled_episodes,
     failed_episodes,
     outcomes_by_day,
@@ -62,6 +65,8 @@ __all__ = [
     "Kind",
     "Outcome",
     "PairRow",
+    "PlaceCount",
+    "PlacedValue",
     "SampledRows",
     "Scope",
     "Selection",
@@ -82,6 +87,8 @@ __all__ = [
     "each_contract_counts",
     "each_day_counts",
     "each_failure_counts",
+    "each_place_counts",
+    "each_placed_values",
     "each_sampled_episodes",
     "each_session_counts",
     "each_totals",

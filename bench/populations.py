@@ -1,0 +1,155 @@
+"""Whom an interval speaks for: how often drops, slices, metrics and trust hold the truth in fleets that differ.
+
+Every row is a world with its target: robots or sites whose own rates vary, sessions that resemble themselves, metrics
+with long tails or many zeros, simulators of known fidelity. Seeded; `--runs` and `--seed` change how long and which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gapwatch.answers.populations import crowding_of
+from gapwatch.statistics.causes.slices import Slice, slice_drops
+from gapwatch.statistics.estimates.drops import MetricSums, Side, rate_drop
+from gapwatch.statistics.estimates.rates import Likeness
+from gapwatch.statistics.estimates.skewed_means import MeanSide, guarded_mean_drop
+
+Random = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Row:
+    """`target` is the least share that must hold; of a family's errors (`most`), the largest."""
+
+    world: str
+    share: float
+    target: float
+    width: float | None = None
+    is_most: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        return self.share <= self.target if self.is_most else self.share >= self.target
+
+
+def cluster_counts(random: Random, clusters: int, size: int, rate: float, icc: float) -> list[tuple[int, int]]:
+    """Successes and attempts of clusters whose own rates vary around a rate (beta-binomial)."""
+    if icc == 0:
+        own = np.full(clusters, rate)
+    else:
+        own = random.beta(rate * (1 / icc - 1), (1 - rate) * (1 / icc - 1), clusters)
+    return [(int(random.binomial(size, p)), size) for p in own]
+
+
+def drop_rows(random: Random, runs: int) -> Iterator[Row]:
+    """The drop from a large sim to few robots or sites, for any robot or site like them."""
+    for by, clusters, size in (("robot", 5, 60), ("site", 3, 100), ("site", 2, 100), ("robot", 20, 30)):
+        for icc in (0.0, 0.02, 0.05, 0.1):
+            held, widths = 0, []
+            for _ in range(runs):
+                counts = cluster_counts(random, clusters, size, 0.8, icc)
+                successes, n = sum(k for k, _ in counts), clusters * size
+                sim = Side(int(random.binomial(2000, 0.9)), 2000)
+                drop = rate_drop(sim, Side(successes, n, counts, by))
+                held += drop.low <= 0.1 <= drop.high
+                widths.append(drop.high - drop.low)
+            yield Row(f"drop, {clusters} {by}s × {size}, ICC {icc}", held / runs, 0.93, float(np.median(widths)))
+
+
+SHAPES: dict[str, tuple[Callable[[Random, int], NDArray[np.float64]], float]] = {
+    "normal": (lambda g, n: g.normal(1, 1, n), 1.0),
+    "gamma 6": (lambda g, n: g.gamma(6, 2, n), 12.0),
+    "lognormal σ 0.6": (lambda g, n: g.lognormal(0, 0.6, n), float(np.exp(0.18))),
+    "lognormal σ 1": (lambda g, n: g.lognormal(0, 1, n), float(np.exp(0.5))),
+    "lognormal σ 1.5": (lambda g, n: g.lognormal(0, 1.5, n), float(np.exp(1.125))),
+    "90 % zeros": (lambda g, n: g.exponential(1, n) * (g.random(n) < 0.1), 0.1),
+}
+
+
+def metric_rows(random: Random, runs: int) -> Iterator[Row]:
+    """Means with long tails or many zeros: what is not refused must hold."""
+    for name, (make, mean) in SHAPES.items():
+        for n in (20, 50, 200):
+            held, told, widths = 0, 0, []
+            for _ in range(runs):
+                sim, real = mean_side(make(random, 500)), mean_side(make(random, n))
+                drop = guarded_mean_drop(sim, real, "lower")
+                if drop.low is not None and drop.high is not None:
+                    told += 1
+                    held += drop.low <= 0 <= drop.high
+                    widths.append((drop.high - drop.low) / mean)
+            share = held / told if told > 20 else 1.0
+            said = "" if told == runs else f", {100 * (1 - told / runs):.0f} % refused"
+            yield Row(f"metric, {name}, n {n}{said}", share, 0.9, float(np.median(widths)) if widths else None)
+
+
+def mean_side(values: NDArray[np.float64], alike: Likeness | None = None) -> MeanSide:
+    sums = MetricSums(len(values), float(values.sum()), float(values @ values))
+    return MeanSide(sums, *(part.astype(float) for part in np.unique(values, return_counts=True)), alike)
+
+
+def slice_rows(random: Random, runs: int) -> Iterator[Row]:
+    """Nothing is lost anywhere, sessions resemble themselves: how often some level gets a verdict."""
+    for icc in (0.0, 0.1, 0.3):
+        for is_whole in (True, False):
+            verdicts = 0
+            for _ in range(runs):
+                verdicts += any(
+                    found.verdict in ("worse", "better") for found in null_slices(random, icc, is_whole=is_whole)
+                )
+            how = "a level a session" if is_whole else "levels mixed"
+            yield Row(f"slices, some verdict, ICC {icc}, {how}", verdicts / runs, 0.1, is_most=True)
+
+
+def null_slices(random: Random, icc: float, *, is_whole: bool) -> list[Slice]:
+    """Twelve sessions of 25 against 1500 of sim, three conditions of three levels, all at 80 %."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for name in "abc":
+        for level, n in enumerate(random.multinomial(1500, [1 / 3] * 3).tolist()):
+            counts[name, str(level)] = [int(random.binomial(n, 0.8)), n, 0, 0]
+    sessions = cluster_counts(random, 12, 25, 0.8, icc)
+    for successes, n in sessions:
+        outcomes = random.permutation(np.arange(n) < successes)
+        for name in "abc":
+            levels = np.full(n, random.integers(3)) if is_whole else random.integers(0, 3, n)
+            for level in range(3):
+                counts[name, str(level)][2] += int(outcomes[levels == level].sum())
+                counts[name, str(level)][3] += int((levels == level).sum())
+    side = Side(sum(k for k, _ in sessions), 300, sessions)
+    return slice_drops(
+        {key: (c[0], c[1], c[2], c[3]) for key, c in counts.items()}, crowding=(None, crowding_of(side))
+    )
+
+
+PARTS: dict[str, Callable[[Random, int], Iterator[Row]]] = {
+    "drops": drop_rows,
+    "slices": slice_rows,
+    "metrics": metric_rows,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", action="append", choices=PARTS)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    missed = 0
+    print(f"{'world':58} {'share':>7} {'target':>8} {'width':>7}")
+    for part in asked.part or PARTS:
+        for row in PARTS[part](np.random.default_rng(asked.seed), asked.runs):
+            missed += not row.is_met
+            sign, width = "≤" if row.is_most else "≥", "" if row.width is None else f"{100 * row.width:.1f}"
+            mark = "" if row.is_met else "  missed"
+            print(f"{row.world:58} {100 * row.share:6.1f} % {sign} {100 * row.target:3.0f} % {width:>7}{mark}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
