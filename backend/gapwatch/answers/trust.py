@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapwatch.answers.answer import Caution, Interval, NamedSpan, SimulatorCount
+from gapwatch.answers.answer_kind import TableRow
 from gapwatch.answers.baselines import on_sim
 from gapwatch.answers.metric_drop import direction_of
 from gapwatch.answers.question import Question, settle_window
@@ -14,6 +15,7 @@ from gapwatch.answers.tallies import Tally, matching, tallies
 from gapwatch.answers.window_words import fleet_began
 from gapwatch.errors import Fault, Invalid, NotFound
 from gapwatch.statistics.estimates.rates import wilson
+from gapwatch.statistics.estimates.simulator_bias import bias_words, policy_bias
 from gapwatch.statistics.estimates.sketches import Moments
 from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
 from gapwatch.store.core.database import Connection
@@ -22,6 +24,7 @@ from gapwatch.store.read.sides import Scope
 
 # For metrics other than success each policy is read by itself; so many, the most tried first.
 MOST_POLICIES = 20
+MOST_BIASES = 200
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,26 @@ class LeftOut:
     mmrv: float
 
 
+@dataclass(frozen=True)
+class TaskBias:
+    """One task in one simulator: what it promises and what reality gives, over policies that tried it on both sides.
+
+    `bias` is sim minus real, of sim in the real mix of policies: positive where it promises too much.
+    """
+
+    task: str
+    simulator: str
+    version: str
+    policies: int
+    n_sim: int
+    n_real: int
+    sim: float
+    real: float
+    bias: float
+    interval: Interval
+    verdict: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrustAnswer:
     simulator: str
@@ -60,6 +83,8 @@ class TrustAnswer:
     task: str | None
     window: NamedSpan
     filter: Mapping[str, Any]
+    # Of every simulator, so that one can be chosen; of success only.
+    tasks: tuple[TaskBias, ...]
     policies: tuple[TrustedPolicy, ...]
     n_policies: int
     pearson: float | None
@@ -90,13 +115,14 @@ def answer_trust(
         question = settle_window(question, began)
     task_ids = _task_ids(connection, project_id, task)
     policies = directory.policy_versions(connection, project_id)
-    sim_scope = Scope("sim", tuple(policies), task_ids, tuple(ids))
-    in_sim = _read(connection, project_id, sim_scope, question)
+    in_any_sim = _read(connection, project_id, Scope("sim", tuple(policies), task_ids), question)
+    in_sim = [count for count in in_any_sim if count.source_id in ids]
     sizes = {i: sum(b.successes + b.failures for b in in_sim if b.source_id == i) for i in ids}
     chosen = max(ids, key=lambda i: (sizes[i], i))
     sim = _table(bucket for bucket in in_sim if bucket.source_id == chosen)
     tried = tuple({policy_id for policy_id, _ in sim})
-    in_real = _read(connection, project_id, Scope("real", tried, task_ids), question) if tried else []
+    simulated = tuple({count.policy_id for count in in_any_sim})
+    in_real = _read(connection, project_id, Scope("real", simulated, task_ids), question) if simulated else []
     real = _table(in_real)
     points = [
         point
@@ -109,9 +135,11 @@ def answer_trust(
         better = direction_of(options, question.metric)[0]
         of_names = {policies[policy_id]: policy_id for policy_id in tried}
         points = _by_metric(connection, project_id, question, points, of_names, task_ids, chosen)
-    return _trust_answer(
-        known[chosen], [(known[i], n) for i, n in sizes.items() if i != chosen], task, question, points, better
-    )
+    biases: tuple[TaskBias, ...] = ()
+    if question.metric == "success":
+        biases = _biases(in_any_sim, real, known, directory.tasks(connection, project_id))
+    others = [(known[i], n) for i, n in sizes.items() if i != chosen]
+    return _trust_answer(known[chosen], others, task, question, points, better, biases)
 
 
 def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> Sequence[Tally]:
@@ -161,6 +189,65 @@ def _point(
     in_sim = sum(real[key][1] * sim[key][0] / sim[key][1] for key in tasks) / n_real
     intervals = (wilson(round(in_sim * n_sim), n_sim), wilson(round(rate * n_real), n_real))
     return TrustedPolicy(*policy, in_sim, rate, *intervals, n_sim, n_real, len(tasks))
+
+
+def _biases(
+    in_sim: Sequence[Tally],
+    real: Mapping[tuple[int, int], tuple[int, int]],
+    simulators: Mapping[int, tuple[str, str]],
+    tasks: Mapping[int, str],
+) -> tuple[TaskBias, ...]:
+    """Every task in every simulator, by task; of very many, those that were tried most in reality."""
+    by_simulator: dict[int, list[Tally]] = {}
+    for count in in_sim:
+        by_simulator.setdefault(count.source_id, []).append(count)
+    found = []
+    for simulator_id, counts in by_simulator.items():
+        sim = _table(counts)
+        for task_id in {task_id for _, task_id in sim}:
+            rates = [(*sim[key], *real[key]) for key in sim if key[1] == task_id and key in real]
+            if rates:
+                bias = policy_bias(rates)
+                found.append(
+                    TaskBias(
+                        tasks[task_id],
+                        *simulators[simulator_id],
+                        len(rates),
+                        sum(c[1] for c in rates),
+                        sum(c[3] for c in rates),
+                        bias.sim,
+                        bias.real,
+                        bias.value,
+                        (bias.low, bias.high),
+                        bias_words(bias),
+                    )
+                )
+    most = sorted(found, key=lambda one: (-one.n_real, -one.n_sim))[:MOST_BIASES]
+    return tuple(sorted(most, key=lambda one: (one.task, one.simulator, one.version)))
+
+
+def bias_rows(answer: TrustAnswer) -> list[TableRow]:
+    """The table of tasks and simulators, its head first, for CSV."""
+    head = ["task", "simulator", "version", "policies", "n_sim", "sim", "n_real", "real", "bias", "low", "high"]
+    return [
+        [*head, "verdict"],
+        *(
+            [
+                one.task,
+                one.simulator,
+                one.version,
+                one.policies,
+                one.n_sim,
+                one.sim,
+                one.n_real,
+                one.real,
+                one.bias,
+                *one.interval,
+                one.verdict,
+            ]
+            for one in answer.tasks
+        ),
+    ]
 
 
 def _by_metric(
@@ -214,6 +301,7 @@ def _trust_answer(
     question: Question,
     policies: list[TrustedPolicy],
     better: str,
+    biases: tuple[TaskBias, ...],
 ) -> TrustAnswer:
     # Less is better: with both signs turned the ranking, and so the regret, is right again.
     sign = 1.0 if better == "higher" else -1.0
@@ -236,6 +324,7 @@ def _trust_answer(
         task=task,
         window=NamedSpan(question.window.since, question.window.until, question.window_words),
         filter=question.filter,
+        tasks=biases,
         policies=tuple(policies),
         n_policies=len(policies),
         pearson=made.pearson,
@@ -253,5 +342,5 @@ def _trust_answer(
         verdict=made.verdict,
         warnings=warnings,
         reason=made.reason,
-        method="Fisher's interval of Pearson; MMRV's from redrawn rates",
+        method="intervals from draws of an empirical-Bayes line of real on sim; bias: newcombe, these policies",
     )

@@ -38,8 +38,9 @@ def simulator_routes(database: Database, keyring: Keyring, costly: CostlyReads) 
     def read_trust(name: str, query: Annotated[TrustFilter, Query()], holder: KeyHolder = reader) -> Any:
         """Pearson, Spearman and MMRV over the policies that ran on both sides, and the regret of believing sim.
 
-        `interval` is Fisher's for Pearson. No verdict below four policies. `convention` says on which side MMRV
-        takes its gap.
+        `interval` is that of Pearson. Nothing is measured below four policies. `tasks` has every task in every
+        simulator with its bias, positive where sim promises too much. `convention` says on which side MMRV takes
+        its gap.
         """
         if "\0" in name:
             raise NotFound("There is no simulator with this name and version.")

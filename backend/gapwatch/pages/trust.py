@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from starlette.responses import Response
+
 from gapwatch.answers.question import question_of
-from gapwatch.answers.trust import LeftOut, TrustAnswer, answer_trust
+from gapwatch.answers.trust import LeftOut, TrustAnswer, answer_trust, bias_rows
 from gapwatch.errors import Invalid, NotFound
 from gapwatch.filters import DropFilter, Name, TrustFilter
+from gapwatch.pages.deployments.tables import csv_answer
 from gapwatch.pages.figures.trust import trust_figure
 from gapwatch.pages.filtering import Applied, applied, read_filter
 from gapwatch.pages.frame import View, Visit
@@ -50,7 +53,7 @@ class TrustPage:
         return sentences.headline(self.answer, self.carries)
 
 
-def show_trust(visit: Visit) -> View:
+def show_trust(visit: Visit) -> View | Response:
     asked = read_filter(visit.request, SimulatorFilter)
     wanted, links = asked.filter, visit.frame.links
     known = sorted(set(directory.simulators(visit.transaction, visit.project_id).values()))
@@ -89,6 +92,8 @@ def show_trust(visit: Visit) -> View:
         applied=applied(links, ("compare", "simulators"), asked.given),
         problems=problems,
     )
+    if answer is not None and visit.request.query_params.get("format") == "csv":
+        return csv_answer("simulators-by-task", bias_rows(answer))
     drawn = {}
     if answer is not None and answer.policies and answer.metric == "success":
         drawn["trust"] = trust_figure(answer)

@@ -159,11 +159,12 @@ def test_perfect_sessions_do_not_collapse_the_interval():
     assert wilson(10, 10)[0] < rate.low < wilson(100, 100)[0]
 
 
-def test_below_five_sessions_and_without_repetition_it_is_plain_wilson():
-    assert clustered_rate([3, 4, 5, 6], [10] * 4).method == "wilson"
+def test_one_cluster_and_clusters_of_one_are_plain_wilson():
+    assert clustered_rate([18], [40]).method == "wilson"
+    assert clustered_rate([3, 4], [10] * 2, "robot").method == "wilson, clustered by robot"
     alone = clustered_rate([1] * 8 + [0] * 4, [1] * 12)
     assert (alone.low, alone.high, alone.method) == (*wilson(8, 12), "wilson")
-    assert clustered_rate([3, 4, 5, 6, 0], [10] * 4 + [0]).sessions == 4
+    assert clustered_rate([3, 4, 5, 6, 0], [10] * 4 + [0]).clusters == 4
 
 
 @steady

@@ -145,7 +145,7 @@ def predicted_by_cells(cells: Sequence[PredictionCell], alike: Likeness | None =
     Formula: θ = Σ share·f + mean(Y − f), f the cell's sim rate; v = Var(Y − f)/n + Σ (share − w)² f(1−f)/m its
     variance, w the real episodes' own shares and m the cell's sim episodes; Wilson at θ with Var(Y)/v episodes.
     Source: Angelopoulos et al. 2023, the table of sim rates being the model. Assumes real episodes that follow the
-    target mix, and shares that are known. Smallest n: ten real episodes; refusals and `alike` as in `predicted_mean`.
+    target mix, and shares that are known. Smallest n: ten real ones; refusals and `alike` as in `predicted_mean`.
     """
     n, many = sum(cell.real_n for cell in cells), sum(cell.sim_n for cell in cells)
     refused = Prediction(None, None, None, None, None, None, n, many, "prediction-powered by cells")
