@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-fairness bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-populations bench-fairness bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -122,6 +122,9 @@ bench-oncall: .venv/installed-dev
 
 bench-promises: .venv/installed-dev
 	@$(BIN)/python -m bench.promises $(ARGS)
+
+bench-populations: .venv/installed-dev
+	@$(BIN)/python -m bench.populations $(ARGS)
 
 bench-fairness: .venv/installed-dev
 	@$(BIN)/python -m bench.fairness $(ARGS)

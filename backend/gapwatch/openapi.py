@@ -21,6 +21,18 @@ The `id` of an episode is made by the sender and is the retry key for ever: send
 safe and answers `duplicate`, so on a time-out or a 503 simply send it again.
 """
 
+# Where episodes say what others say under other ids: how many, and what to do.
+_REPEATED: dict[str, Any] = {
+    "repeated": {"type": "integer"},
+    "warnings": {
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+        },
+    },
+}
 _STATUS = {
     "type": "object",
     "required": ["id", "status"],
@@ -28,6 +40,7 @@ _STATUS = {
         "id": {"type": "string"},
         "status": {"type": "string", "enum": ["accepted", "duplicate"]},
         "clock_skew_s": {"type": "number"},
+        **_REPEATED,
     },
 }
 _COUNTS = {
@@ -37,6 +50,7 @@ _COUNTS = {
         **{name: {"type": "integer"} for name in ("sent", "accepted", "duplicates", "conflicts", "rejected")},
         "errors": SCHEMA["properties"]["errors"],
         "clock_skew_s": {"type": "number"},
+        **_REPEATED,
     },
 }
 _CHANGE = {

@@ -172,3 +172,48 @@ def test_a_side_without_episodes_gives_nulls_and_a_reason(lab, records, reason):
     assert (answer["episodes_needed"] or answer["episodes_needed_reason"]) is not None
     for kind in DEPLOYMENT_ANSWERS:
         assert lab.ask(f"/deployments/berlin-line-3/{kind.name}")["reason"] == reason
+
+
+def test_an_answer_says_whom_it_speaks_for_and_has_both(lab):
+    """Five robots of 60 that differ: these five are known well, any robot of this kind is not."""
+    lab.send(attempts(sim, 450, 50))
+    for number, k in enumerate((54, 50, 47, 40, 31)):
+        lab.send(attempts(real, k, 60 - k, robot=f"arm-{number}", site="berlin"))
+    these = lab.ask("/deployments/berlin-line-3/drop")
+    assert these["population"] == {"name": "these", "words": "these 5 robots only", "by": None, "levels": 0}
+    assert [(one["population"], one["words"], one["by"], one["levels"]) for one in these["populations"]] == [
+        ("these", "these 5 robots only", None, 0),
+        ("any", "any robot of this kind", "robot", 5),
+    ]
+    assert these["drop"]["interval"] == these["populations"][0]["interval"]
+    every = lab.ask("/deployments/berlin-line-3/drop", population="any")
+    assert every["drop"]["interval"] == these["populations"][1]["interval"]
+    assert every["method"] == "newcombe, clustered by robot"
+    widths = [high - low for low, high in (every["drop"]["interval"], these["drop"]["interval"])]
+    assert widths[0] > 2 * widths[1]
+    # A window that begins and ends within a day counts its robots from the episodes.
+    within = {"since": "2026-10-05T06:00:00Z", "until": "2026-10-05T18:00:00Z", "population": "any"}
+    assert lab.ask("/deployments/berlin-line-3/drop", **within)["population"] == every["population"]
+    filtered = lab.ask("/deployments/berlin-line-3/drop", robot=["arm-0", "arm-1"], population="any")
+    assert filtered["population"]["levels"] == 2
+    slices = lab.ask("/deployments/berlin-line-3/slices", population="any")
+    assert slices["population"]["words"] == "any robot of this kind"
+    assert lab.ask("/deployments/berlin-line-3/prediction", population="any")["population"]["by"] == "robot"
+    assert lab.get("/deployments/berlin-line-3/drop", population="all").status_code == 422
+
+
+def test_a_metric_of_mostly_zeros_has_no_interval_and_says_why(lab):
+    lab.send(sim(metrics={"spill_ml": 1.0 + (n % 7)}) for n in range(60))
+    lab.send(real(metrics={"spill_ml": 5.0 if n < 4 else 0.0}) for n in range(40))
+    answer = lab.ask("/deployments/berlin-line-3/drop", metric="spill_ml")
+    assert answer["drop"]["interval"] is None
+    assert "4 of 40 are not" in answer["reason"]
+
+
+def test_a_metric_with_a_long_tail_is_resampled(lab):
+    lab.send(sim(metrics={"settle_m": 1.0 + (n % 7) / 7}) for n in range(60))
+    lab.send(real(metrics={"settle_m": 1.05**n * (20.0 if n == 24 else 1.0)}) for n in range(25))
+    answer = lab.ask("/deployments/berlin-line-3/drop", metric="settle_m")
+    assert answer["method"] == "bootstrap-t"
+    low, high = answer["drop"]["interval"]
+    assert low < answer["drop"]["value"] < high

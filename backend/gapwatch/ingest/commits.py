@@ -49,7 +49,7 @@ class GroupCommit:
 
     async def _store(self, episodes: list[PackedEpisode]) -> list[Status]:
         statuses = await self._acceptor.store(episodes)
-        if "accepted" in statuses:
+        if "accepted" in statuses or "repeated" in statuses:
             self._stored()
         return statuses
 

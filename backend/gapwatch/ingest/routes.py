@@ -103,8 +103,11 @@ class IngestRoutes:
                 raise Conflict(fault["message"], errors=[fault])
             await self._acceptor.store([], [_rejection(holder, raw, [fault])])
             raise Invalid("The episode was not stored; `errors` says why.", errors=[fault])
-        body = {"id": episode.id, "status": status} | clock.as_answer()
-        return RawAnswer(201 if status == "accepted" else 200, _encode(body))
+        is_new = status in ("accepted", "repeated")
+        body = {"id": episode.id, "status": "accepted" if is_new else status} | clock.as_answer()
+        if status == "repeated":
+            body |= _repeated(1)
+        return RawAnswer(201 if is_new else 200, _encode(body))
 
     async def post_batch(self, scope: Scope, receive: Receive) -> RawAnswer:
         call = Call(scope, receive)
@@ -177,7 +180,9 @@ class IngestRoutes:
             episode.key_id = holder.key_id
         statuses = await self._acceptor.store(batch.episodes, rejections, all_or_nothing=strict)
         conflicts = statuses.count("conflict") + statuses.count("deleted")
-        unstored = len(statuses) - statuses.count("accepted") - statuses.count("duplicate")
+        repeated = statuses.count("repeated")
+        accepted = statuses.count("accepted") + repeated
+        unstored = len(statuses) - accepted - statuses.count("duplicate")
         if unstored:
             items = split()
             kept = []
@@ -194,12 +199,12 @@ class IngestRoutes:
             raise _none_stored(batch.sent, faults, "None of the records could be stored.")
         return {
             "sent": batch.sent,
-            "accepted": statuses.count("accepted"),
+            "accepted": accepted,
             "duplicates": statuses.count("duplicate"),
             "conflicts": conflicts,
             "rejected": batch.rejected + unstored - conflicts,
             "errors": faults,
-        }
+        } | (_repeated(repeated) if repeated else {})
 
     async def _refuse_one(self, holder: KeyHolder, raw: bytes, refused: RecordRefused) -> GapwatchError:
         if not refused.is_malformed:
@@ -209,12 +214,22 @@ class IngestRoutes:
 
 def _fault_of(status: Status) -> Fault | None:
     """What is wrong with an episode that was not stored."""
-    if status in ("accepted", "duplicate"):
+    if status in ("accepted", "repeated", "duplicate"):
         return None
     if status in CONFLICTS:
         code, message = CONFLICTS[status]
         return Fault(pointer="/id", code=code, message=message)
     return _too_many_names(status)
+
+
+def _repeated(n: int) -> dict[str, Any]:
+    """What is said of episodes that were stored although they repeat others."""
+    what = "1 episode is" if n == 1 else f"{n} episodes are"
+    message = (
+        f"{what} the same as another one in everything but the id. They are stored and counted: if they were sent "
+        "twice, delete them, or keep the id of an attempt when it is sent again."
+    )
+    return {"repeated": n, "warnings": [{"code": "same-content", "message": message}]}
 
 
 def _too_many_names(field: str) -> Fault:

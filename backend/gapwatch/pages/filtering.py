@@ -139,6 +139,24 @@ def against_switch(
     return choices
 
 
+def population_switch(
+    links: Links, path: tuple[str, ...], given: dict[str, list[str]], words: dict[str, str]
+) -> list[WindowChoice]:
+    """Whom intervals speak for, by what each is called; none where there is nobody else to speak for."""
+    if len(set(words.values())) < len(words):
+        return []
+    chosen = given.get("population", ["these"])[-1]
+    rest = {name: values for name, values in given.items() if name != "population"}
+    return [
+        WindowChoice(label, links.to(*path, **rest, **_asks_for(name)), name == chosen)
+        for name, label in words.items()
+    ]
+
+
+def _asks_for(population: str) -> dict[str, str]:
+    return {} if population == "these" else {"population": population}
+
+
 def applied(links: Links, path: tuple[str, ...], parameters: dict[str, list[str]]) -> list[Applied]:
     chips = []
     for name, values in parameters.items():

@@ -134,7 +134,7 @@ def test_whether_it_gets_worse_in_three_words(onset, words):
         (
             a_drop(0.25, "large", (0.2, 0.3), real=a_side(70, 100, sessions=5)),
             "25.0 points",
-            "[20.0, 30.0], n 100 real in 5 sessions",
+            "[20.0, 30.0], n 100 real in 5 sessions, for further episodes of this robot",
         ),
         (a_drop(None, "too few episodes", reason="Too few."), "unknown", "Too few."),
         (a_drop(None, "too few episodes"), "unknown", "n 1\u202f200 real"),

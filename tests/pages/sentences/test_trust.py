@@ -11,7 +11,7 @@ def an_answer(**more: Any) -> TrustAnswer:
         "window": Span(None, None), "filter": {}, "policies": (), "n_policies": 6, "pearson": 0.831,
         "spearman": 0.8, "mmrv": 0.02, "interval": (0.412, 0.962), "mmrv_interval": None, "leave_one_out": (),
         "largest_change": None, "fragile": False, "regret": 0.031, "convention": "real mix",
-        "verdict": "trustworthy", "warnings": (), "reason": None, "method": "by hand",
+        "verdict": "trustworthy", "tasks": (), "warnings": (), "reason": None, "method": "by hand",
     }  # fmt: skip
     return TrustAnswer(**fields | more)
 

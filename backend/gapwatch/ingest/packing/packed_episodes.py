@@ -29,6 +29,7 @@ from gapwatch.record import LATER_FIELDS, EpisodeRecord, Failure
 _NO_OWN_FIELDS = pg.NULL * 5
 _IDENTITY_BYTES = 16
 _HASH_BYTES = 16
+_TIME_BYTES = 12
 _HASH_LENGTH = pg.bytea(bytes(_HASH_BYTES))[:-_HASH_BYTES]
 
 
@@ -49,6 +50,25 @@ class PackedEpisode(Struct, gc=False):
     """In COPY format."""
     key_id: int = 0
     """Whose budget its new names are taken from."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it says a number: a duration, a reward, a condition, a signal or a metric."""
+        context, name = self.context, pg.text(self.id)
+        at = self.content.find(name) + len(name) + _TIME_BYTES
+        has_numbers = self.content[at : at + 2 * len(pg.NULL)] != pg.NULL * 2
+        return has_numbers or any(names.order for names in (context.numbers, context.signals, context.metrics))
+
+    @property
+    def content_without_id(self) -> bytes:
+        return self.content.replace(pg.text(self.id), b"", 1)
+
+    def hash_as(self, episode_id: str) -> bytes:
+        """Of a corrected time the hash is over another one, and later fields are hashed apart: nothing is told."""
+        if self.clock_skew != pg.NULL or self.later_fields != ALL_ABSENT:
+            return b""
+        content = self.content.replace(pg.text(self.id), pg.text(episode_id), 1)
+        return sha256(content).digest()[:_HASH_BYTES]
 
     @property
     def row(self) -> tuple[bytes, ...]:

@@ -39,6 +39,7 @@ from gapwatch.pages.filtering import (
     Asked,
     against_switch,
     applied,
+    population_switch,
     read_filter,
     window_or_now,
     window_picker,
@@ -167,10 +168,20 @@ class DeploymentHandlers:
             given=asked.given,
             applied=applied(visit.frame.links, ("deployments", described.slug), asked.given),
             now=now,
-            is_now=question.asked_window == "now" and question.wanted.is_open and question.metric == "success",
+            # The newest hundred episodes speak for the robots that they are of.
+            is_now=question.asked_window == "now"
+            and question.wanted.is_open
+            and question.metric == "success"
+            and question.population == "these",
             asked_at=question.now,
             against=against_switch(
                 visit.frame.links, ("deployments", described.slug), asked.given, subject.before(question.now)
+            ),
+            populations=population_switch(
+                visit.frame.links,
+                ("deployments", described.slug),
+                asked.given,
+                {one.population: one.words for one in drop.populations},
             ),
             no_before=no_before_words(subject.surroundings.present, subject.version, question.now),
             window=window_picker(

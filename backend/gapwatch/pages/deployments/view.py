@@ -83,6 +83,8 @@ class DeploymentPage:
     asked_at: datetime
     # What the ledger, conditions, signals and failures are held against; and why there is no before, if so.
     against: list[WindowChoice]
+    # Whom the intervals of the drop and of the conditions speak for.
+    populations: list[WindowChoice]
     no_before: str
     window: WindowPicker
     problems: list[str]
@@ -137,6 +139,10 @@ class DeploymentPage:
     @property
     def how_much(self) -> sentences.ShortAnswer:
         return sentences.how_much_now(self.now) if self.is_now else sentences.how_much(self.drop)
+
+    @property
+    def spoken_for(self) -> str:
+        return captions.spoken_for(self.drop)
 
     @property
     def verdict(self) -> str:

@@ -11,7 +11,7 @@ from gapwatch.answers.robots_sites import RobotsAnswer, UnitRate
 from gapwatch.answers.signals import SignalAnswer, SignalMove, SignalsAnswer
 from gapwatch.answers.slices import SliceAnswer
 from gapwatch.pages.sentences.sentence import Part, Sentence, Words, say, strong, together
-from gapwatch.pages.words import count, percent, plural, point_interval, points
+from gapwatch.pages.words import count, number, percent, plural, point_interval, points
 
 MOST_WORST = 3
 
@@ -216,3 +216,19 @@ def real_higher(signal: SignalAnswer, sides: tuple[str, str] = ("sim", "real")) 
 def line_key(tier: str) -> str:
     """What the line of real success is called."""
     return "real, 7 days to each day" if tier == "day" else "real"
+
+
+def spoken_for(drop: DropAnswer) -> str:
+    """The drop as it is known of each population, where there are two; empty where there is but one."""
+    if len({one.words for one in drop.populations}) < len(drop.populations):
+        return ""
+    known = []
+    for one in drop.populations:
+        if one.interval is None:
+            interval = "no interval"
+        elif drop.metric == "success":
+            interval = f"{point_interval(one.interval)} points"
+        else:
+            interval = f"[{number(one.interval[0])}, {number(one.interval[1])}]"
+        known.append(f"for {one.words}: {interval}, {one.verdict}")
+    return f"The drop {'; '.join(known)}."

@@ -186,7 +186,7 @@ def how_much(drop: DropAnswer) -> ShortAnswer:
     if bounds is not None and drop.metric == "success":
         sessions = drop.real.sessions
         within = f" in {count(sessions)} sessions" if sessions >= LEAST_SESSIONS else ""
-        return ShortAnswer(large, (say(f"{point_interval(bounds)}, {n}{within}"),))
+        return ShortAnswer(large, (say(f"{point_interval(bounds)}, {n}{within}, for {drop.population.words}"),))
     return ShortAnswer(large, (say(drop.reason or n),))
 
 

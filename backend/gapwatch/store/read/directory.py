@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
@@ -83,6 +83,8 @@ class Surroundings:
     computed_at: datetime | None = None
     # By policy version, of each deployment that runs it now: when its regime began, and its version.
     began: Mapping[int, tuple[tuple[datetime | None, datetime | None], ...]] = field(default_factory=dict)
+    # Stored episodes that say what others say under other ids; of more than 10,000, that many and one.
+    repeated: int = 0
 
 
 _SURROUNDINGS = """
@@ -105,6 +107,10 @@ SELECT p.options,
           AND x.series = 'success' AND x.state ? 'clusters' ORDER BY x.rule LIMIT 1) AS clusters,
        (SELECT jsonb_build_array(n.body, n.computed_at) FROM presents n
         WHERE n.project_id = :p AND n.deployment_id = {deployment}) AS present,
+       (SELECT count(*) FROM (SELECT 1 FROM repeated_episodes r WHERE r.project_id = :p AND r.policy_id IN
+            (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})
+            AND ({deployment} IS NULL OR r.deployment_id IS NULL OR r.deployment_id = {deployment})
+            LIMIT 10001) x) AS repeated,
        (SELECT jsonb_agg(jsonb_build_array(n.policy_id, n.since, n.version_since)) FROM presents n
         WHERE {deployment} IS NULL AND n.project_id = :p AND n.policy_id IN
             (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began
@@ -145,6 +151,7 @@ def _surroundings(row: Any) -> Surroundings:
         read_present(row["present"][0]) if row["present"] else None,
         _time(row["present"][1]) if row["present"] else None,
         _began(row["began"] or []),
+        row["repeated"],
     )
 
 
@@ -247,3 +254,12 @@ def project_options(connection: Connection, project_id: int) -> dict[str, Any]:
         text("SELECT options FROM projects WHERE id = :p"), {"p": project_id}
     ).scalar_one()
     return dict(options)
+
+
+def repeated_in_simulators(connection: Connection, project_id: int, simulator_ids: Sequence[int]) -> int:
+    """How many sim episodes of these, and real ones of any, repeat others under other ids; 10,001 at most."""
+    statement = text("""
+        SELECT count(*) FROM (SELECT 1 FROM repeated_episodes r WHERE r.project_id = :p
+            AND (r.simulator_id IS NULL OR r.simulator_id = ANY(:simulators)) LIMIT 10001) x
+    """)
+    return int(connection.execute(statement, {"p": project_id, "simulators": list(simulator_ids)}).scalar_one())

@@ -139,6 +139,20 @@ class EpisodeRevisionTable(EpisodeColumns, Base):
     actor: Mapped[Word] = mapped_column(sort_order=1)
 
 
+class RepeatedEpisodeTable(Base):
+    """A stored episode that says what another one says under another id, and is counted like any other."""
+
+    __tablename__ = "repeated_episodes"
+    __table_args__ = (Index(None, "project_id", "policy_id", "deployment_id"),)
+
+    project_id: Mapped[ProjectId]
+    episode_id: Mapped[Word] = mapped_column(primary_key=True)
+    first_id: Mapped[Word]
+    policy_id: Mapped[int]
+    deployment_id: Mapped[int | None]
+    simulator_id: Mapped[int | None]
+
+
 class RejectedRecordTable(Base):
     """The quarantine: what was refused and why, bounded in size and age."""
 

@@ -39,13 +39,16 @@ from gapwatch.store.write.registry import (
     register,
     registry_row,
 )
+from gapwatch.store.write.repeats import find_repeats, note_repeats
 from gapwatch.store.write.spool_ages import senders_of, write_spool_age
 
 T = TypeVar("T")
 
-# Beyond the first ones: too many new names in this field of the record.
+# Repeated: stored, though it says what another one says under another id. Beyond the first ones: too many new
+# names in this field of the record.
 Status = Literal[
     "accepted",
+    "repeated",
     "duplicate",
     "conflict",
     "deleted",
@@ -203,7 +206,9 @@ class Acceptor:
         statuses, unstored = await _find_unstored(connection, episodes)
         if all_or_nothing and ("conflict" in statuses or "deleted" in statuses):
             return statuses
-        if unstored and not rejections and self._is_all_registered(unstored):
+        is_registered = bool(unstored) and self._is_all_registered(unstored)
+        repeats = await find_repeats(connection, unstored) if unstored else {}
+        if is_registered and not rejections and not repeats:
             await _copy_registered(connection, unstored)
         elif unstored or rejections:
             registrations = NewRegistrations()
@@ -217,10 +222,14 @@ class Acceptor:
                 if unstored:
                     await self._insert(connection, unstored, registrations)
                     await _leave_work(connection, unstored)
+                    await note_repeats(connection, repeats)
                 if rejections:
                     await _quarantine(connection, self._within_budget(rejections))
             if not (refused and all_or_nothing):
                 self._registry.remember(registrations)
+        for index, episode in enumerate(episodes):
+            if repeats and statuses[index] == "accepted" and (_project_id(episode), episode.id) in repeats:
+                statuses[index] = "repeated"
         return statuses
 
     async def _over_budget(

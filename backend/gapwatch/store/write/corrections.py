@@ -6,6 +6,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.types.json import Jsonb
 
 from gapwatch.store.tables.episodes import EpisodeTable
+from gapwatch.store.write.repeats import forget_repeat
 
 _SHARED = [column.name for column in EpisodeTable.__table__.columns]
 _MOVE = sql.SQL(
@@ -47,6 +48,7 @@ async def end_revision(
     key = (project_id, episode_id)
     await connection.execute(_MOVE, (ended_by, actor, *key))
     await connection.execute("DELETE FROM episodes WHERE project_id = %s AND id = %s", key)
+    await forget_repeat(connection, project_id, episode_id)
     await leave_work(connection, project_id, episode_id, revision, -1)
     await connection.execute(
         "INSERT INTO audit_entries (project_id, actor, action, subject, details) VALUES (%s, %s, %s, %s, %s)",

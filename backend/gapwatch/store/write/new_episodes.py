@@ -66,6 +66,9 @@ class EpisodeReferences:
     description: Description | None = field(init=False, default=None)
     """What its episodes say of their deployment; known together with `row_start`."""
 
+    deployment_id: int | None = field(init=False, default=None)
+    """Of real episodes; known together with `row_start`."""
+
     def entries(self) -> Iterator[Entry]:
         """Yield what has to be in the registry."""
         for (_, table), key in zip(REFERENCE_COLUMNS, self.references, strict=True):
@@ -74,6 +77,7 @@ class EpisodeReferences:
 
     def settle(self, numbers: Numbers, deployment: KnownDeployment | None) -> None:
         """Keep the packed numbers. Only committed ones: others may vanish with their transaction."""
+        self.deployment_id = deployment.id if deployment else None
         self.row_start = self.pack_row_start(numbers, deployment.id if deployment else None)
         self.description = self.describe(numbers)
         if deployment and deployment.description == self.description:
@@ -103,6 +107,18 @@ class NewEpisode(Protocol):
 
     @property
     def context(self) -> EpisodeReferences: ...
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it says a number: two attempts without any may well be told in the same words."""
+        ...
+
+    @property
+    def content_without_id(self) -> bytes: ...
+
+    def hash_as(self, episode_id: str) -> bytes:
+        """The content hash of the same content under another id; empty where that cannot be told."""
+        ...
 
     @property
     def key_id(self) -> int:
