@@ -171,6 +171,7 @@ def table_rows(answer: SlicesAnswer) -> list[TableRow]:
             "suspect",
             "few",
             "shared",
+            "population",
         ],
         *(
             [
@@ -188,6 +189,7 @@ def table_rows(answer: SlicesAnswer) -> list[TableRow]:
                 level.suspect,
                 level.few,
                 level.shared,
+                answer.population.words,
             ]
             for level in answer.slices
         ),

@@ -87,12 +87,12 @@ def test_a_tie_counts_in_one_direction(sim, real, expected):
 
 
 def test_how_noisy_a_printed_mmrv_is():
-    """pick_coke_can, 75 real and 300 sim trials: 0.031 as printed, 0.000 to 0.09 as measured."""
+    """pick_coke_can, 75 real and 300 sim trials: 0.031 as printed, 0.000 to 0.064 as measured."""
     trust = simulator_trust(points("pick_coke_can"))
-    assert trust.mmrv_interval == pytest.approx((0.0, 0.09), abs=0.015)
+    assert trust.mmrv_interval == pytest.approx((0.0, 0.064), abs=0.004)
     # Fisher's, of the printed rates as if they were the true ones.
     assert fisher_interval(trust.pearson, 6) == pytest.approx((0.786, 0.997), abs=6e-4)
-    assert trust.pearson_interval == pytest.approx((0.77, 0.998), abs=0.02)
+    assert trust.pearson_interval == pytest.approx((0.783, 0.999), abs=0.005)
     assert simulator_trust(points("pick_coke_can")) == trust
 
 
