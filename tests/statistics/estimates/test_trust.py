@@ -92,7 +92,7 @@ def test_how_noisy_a_printed_mmrv_is():
     assert trust.mmrv_interval == pytest.approx((0.0, 0.068), abs=0.008)
     # Fisher's, of the printed rates as if they were the true ones.
     assert fisher_interval(trust.pearson, 6) == pytest.approx((0.786, 0.997), abs=6e-4)
-    assert trust.pearson_interval == pytest.approx((0.783, 0.999), abs=0.005)
+    assert trust.pearson_interval == pytest.approx((0.78, 0.999), abs=0.015)
     assert simulator_trust(points("pick_coke_can")) == trust
 
 
