@@ -1,4 +1,4 @@
-"""Since when: whether the drop was there at deploy, at some sites, with a release, in a step, or gradually."""
+"""Since when: at deploy, at some sites, with a release, in a step, gradually; or whether it is over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEEDS = ANSWER_FIELDS | Need.DAYS
 @dataclass(frozen=True, kw_only=True)
 class OnsetAnswer(Answer):
     """`change` is in points of success as a fraction; `gains` say how far each explanation is above its price.
-    `risen_day`: since when it is better, where nothing was lost since the first day."""
+    `risen_day`: since when it is better, where it fell and was made good, or lost nothing since the first day."""
 
     verdict: str
     sentence: str
@@ -50,7 +50,7 @@ def answer_onset(sides: Sides) -> OnsetAnswer:
         versions=tuple(word for policy_id, word in versions.items() if policy_id in ran),
         gains=onset.net_gains,
         step_days=step_days,
-        method="binomial models of the days, compared by BIC",
+        method="binomial models of the days, compared by BIC; step, ramp and recovery by their mean likelihood",
     )
 
 
@@ -61,5 +61,9 @@ KIND = AnswerKind(
     needs=NEEDS,
     summary="Since when it is lost",
     gives="When and where the drop began.",
-    description="At deploy, at some sites, with a release, in a step, or gradually; with the day it began.",
+    description=(
+        "At deploy, at some sites, with a release, in a step, or gradually, with the day it began; `recovered` "
+        "where a fall was made good since. A release is blamed only if no day before it explains the fall as "
+        "well; otherwise the sentence tells it as what happened at that time."
+    ),
 )

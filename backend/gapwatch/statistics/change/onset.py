@@ -1,4 +1,4 @@
-"""When and where a drop began: at deploy, at some sites, with a release, in a step, or gradually."""
+"""When and where a drop began: at deploy, at sites, with a release, in a step, gradually; and if it is over."""
 
 from __future__ import annotations
 
@@ -14,28 +14,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.causes.slices import newcombe
+from gapwatch.statistics.change.fall_shapes import FallShapes, ShapeEvidence, fall_shapes, mean_gain
 
 Verdict = Literal[
-    "none", "at_deploy", "site_specific", "gradual_drift", "step_change", "release_regression", "too few episodes"
+    "none",
+    "at_deploy",
+    "site_specific",
+    "gradual_drift",
+    "step_change",
+    "release_regression",
+    "recovered",
+    "too few episodes",
 ]
 Array = NDArray[np.float64]
 
 FEWEST_EPISODES, FEWEST_DAYS, FEWEST_PER_PART = 40, 5, 10
-# The least price of a model, and the extra price of a free day: at 300 episodes a step of 30 points and a slope
-# that loses 30 on average are then confused equally often.
+# The least price of a model, and that of the day of a rise.
 LEAST_PRICE, FREE_DAY = 6.0, 3.5
-# How much worse than a slope a release may fit and still be named; and the p below which sites differ.
+# How much worse than a ramp a release may fit and still be named; and the p below which sites differ.
 RELEASE_CREDIT, SITES_DIFFER = 3.0, 0.01
+# A release is blamed only if a step on any day before it fits worse by this, in twice the log-likelihood.
+RELEASE_LEAD = 1.5
+# A ramp must fit better than a step by this, so that either is taken for the other about equally often.
+RAMP_PRICE = 0.5
 # The days within this gain of the best one contain the day of the change in 95 % of cases: Hansen 2000, Table I.
 DAY_SET = 7.35
-# A slope that begins after the first day needs this many days, and this share of all, to differ from a step.
-SHORTEST_SLOPE, SLOPE_SHARE = 7, 0.2
 # More sites or robots than this share one level in the models of time; as groups they are still compared.
 MOST_LEVELS = 12
 # Newton's method stops when no slope moves by more; its next step would be about the square of this.
 SETTLED = 1e-7
-# A slope's first day is never known exactly: try this many days, then as many around the best of them.
-MOST_BENDS = 16
 MOST_ROUNDS = 12
 HELD_BY = 1e-5
 # Log-odds of ± 15.
@@ -65,7 +72,7 @@ class DayEvent:
 @dataclass(frozen=True)
 class Onset:
     """`change`: points of success lost. `net_gains`: what each model gains above its price; the best decides.
-    `risen_day`: since when it is better, where nothing was lost since the first day."""
+    `risen_day`: since when it is better, where it fell and was made good, or lost nothing since the first day."""
 
     verdict: Verdict
     reason: str
@@ -81,20 +88,19 @@ class Onset:
 def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequence[DayEvent] = ()) -> Onset:
     """The onset of the drop against sim, k_sim successes of n_sim.
 
-    Models of real, binomial, with a level for each site (each robot where there is one site): constant; a slope
-    in the log-odds, from the first day or from any later one; a step on any day; a step at a release, known from
-    versions or events; two groups of sites.
+    Models of real, binomial, with a level for each site (each robot where there is one site): constant; a step on
+    any day, a ramp between any two days, or a fall between two days that was made good (`fall_shapes`); a step at
+    a release, known from versions or events; two groups of sites.
     A model's gain is twice its log-likelihood above the constant one, by the overdispersion of days if that is
-    established. Its price is BIC's ln n, at least 6, and 3.5 more for a free day, ln r for r releases. The largest
-    gain above its price is the verdict. Only losses count, sites must differ with p < 0.01, and a step with a
-    release among its plausible days, or a day before, is a release regression. If none is: `at_deploy` where
-    Newcombe's interval of the drop is above zero, else `none`; with the day of a step upwards that is above its
-    price. Assumes independent episodes on a day.
-    Sources: Schwarz 1978; Hansen 2000.
+    established, of shapes the mean over their days. Its price is BIC's ln n, at least 6, and ln r for r releases.
+    The largest gain above its price is the verdict. Only losses count, and sites must differ with p < 0.01. A step
+    is a release regression if a release is among its plausible days, or a day before, and no day before the
+    release fits about as well: what fell before a release was not its doing. Otherwise it is told as what happened
+    at that time. If none is: `at_deploy` where Newcombe's interval of the drop is above zero, else `none`; with
+    the day of a step upwards that is above its price. Assumes independent episodes on a day.
+    Sources: Schwarz 1978; Hansen 2000; Kass & Raftery 1995.
     Smallest n: 40 real episodes on 5 days, 10 on either side of a change; otherwise `too few episodes`.
-    Measured without a change, 60–3000 episodes: 1–4 % false verdicts. With 300 episodes, 20 points lost at deploy,
-    at one site of three or at a release are named in 90 %; a step is distinguished from a slope in 75 % at 20
-    points on average (a test that knew both curves and the day: 87 %), 88 % at 30 and 95 % at 40.
+    Measured by `bench/onset.py`; docs/statistics.md has its figures.
     """
     days = sorted((d for d in days if d.n > 0), key=itemgetter(0, 5, 3, 4))
     n_real, dates = sum(d.n for d in days), sorted({d.day for d in days})
@@ -105,17 +111,21 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     rows = _Rows(days)
     price = max(log(n_real), LEAST_PRICE)
     slope, (step_days, step), (releases, release) = rows.slope(), rows.steps(), rows.releases(events)
-    bend_days, bend = rows.bends()
-    spread = min(rows.dispersion(fit) for fit in (slope, bend, step))
+    shapes = rows.shapes(slope, step)
+    spread = min(rows.dispersion(fit) for fit in (slope, step, *rows.fit_shapes(shapes)))
+    if spread > 1:
+        shapes = rows.shapes(slope, step, spread)
     where, site_gain, site_loss = rows.site_groups(spread)
-    is_bent = bend.best - FREE_DAY * spread > slope.best
+    # Least squares are near the binomial likelihood, and equally far from it for all shapes.
+    step_gain = mean_gain(step.gain / spread)
+    off = step_gain - shapes.step.gain
     net = {
-        "gradual_drift": max(slope.best, bend.best - FREE_DAY * spread) / spread - price,
-        "step_change": step.best / spread - price - FREE_DAY,
+        "gradual_drift": shapes.ramp.gain + off - price - RAMP_PRICE,
+        "step_change": step_gain - price,
+        "recovered": shapes.recovered.gain + off - price,
         "release_regression": release.best / spread - price - log(max(1, len(releases))),
         "site_specific": site_gain - price,
     }
-    chosen = max(net, key=lambda name: net[name])
     gain_days = step.gain / spread
     least = gain_days.max(initial=0.0) - DAY_SET
     plausible = tuple(d for d, gain in zip(step_days, gain_days, strict=True) if gain >= least)
@@ -125,10 +135,20 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     }
     # A release goes out in the course of a day, and its first hours may happen to go well.
     near = {*plausible, *(day - timedelta(days=1) for day in plausible)}
-    may_drift = net["gradual_drift"] - RELEASE_CREDIT >= net["release_regression"] or chosen == "site_specific"
-    if not may_drift and net["release_regression"] > 0 and any(shown[day] in near for day, _ in releases):
-        chosen = "release_regression"
-    if net[chosen] <= 0:
+    blamed = [
+        index
+        for index, (day, _) in enumerate(releases)
+        if shown[day] in near and _leads(release.gain[index] / spread, shown[day], step_days, gain_days)
+    ]
+    chosen = max((name for name in net if name != "release_regression"), key=lambda name: net[name])
+    is_fall = chosen in ("step_change", "gradual_drift")
+    if is_fall and blamed and net["release_regression"] > 0:
+        culprit = max(blamed, key=lambda index: release.gain[index])
+        if net["gradual_drift"] - RELEASE_CREDIT < release.gain[culprit] / spread - price:
+            chosen = "release_regression"
+    # What was bad from the first day and was mended did not fall.
+    is_mended = chosen == "recovered" and mean_gain(step.rise / spread) - price >= net["recovered"]
+    if net[chosen] <= 0 or is_mended:
         is_better = step.rise.max(initial=0.0) / spread - price - FREE_DAY > 0
         risen_day = step_days[step.rise.argmax()] if is_better else None
         return _constant(days, k_sim, n_sim, net, risen_day)
@@ -136,21 +156,60 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
         reason = f"Success at {', '.join(where)} is {100 * site_loss:.1f} points below the others, on all days."
         return Onset("site_specific", reason, n_real, site_loss, where=where, net_gains=net)
     if chosen == "gradual_drift":
-        fallen = float(bend.loss[bend.gain.argmax()] if is_bent else slope.loss[0])
-        since = bend_days[bend.gain.argmax()] if is_bent else dates[0]
-        reason = f"Success fell by {100 * fallen:.1f} points from {since} to {dates[-1]}, gradually."
-        return Onset("gradual_drift", reason, n_real, fallen, since if is_bent else None, net_gains=net)
+        return _ramp(shapes.ramp, dates, n_real, net, _at_that_time(releases, events, shown))
+    if chosen == "recovered":
+        return _recovered(shapes.recovered, n_real, net, _at_that_time(releases, events, shown))
     if chosen == "release_regression":
-        loss, (day, name) = float(release.loss[release.gain.argmax()]), releases[release.gain.argmax()]
+        loss, (day, name) = float(release.loss[culprit]), releases[culprit]
         words = f"with release {name} of {day}"
     else:
         loss, day = float(step.loss[step.gain.argmax()]), step_days[step.gain.argmax()]
-        other = [f"{e.kind} {e.name} on {e.day}".replace("  ", " ") for e in events if shown[e.day] in plausible]
         words = f"on {day} (plausible from {plausible[0]} to {plausible[-1]})"
-        words += f"; at that time: {', '.join(other)}" if other else ""
+        words += _at_that_time(releases, events, shown)(plausible[0], plausible[-1])
     reason = f"Success fell by {100 * loss:.1f} points {words}.{_before(days, day, k_sim, n_sim)}"
     verdict: Verdict = "release_regression" if chosen == "release_regression" else "step_change"
     return Onset(verdict, reason, n_real, loss, day, plausible, net_gains=net)
+
+
+def _leads(gain: float, day: date | None, step_days: Sequence[date], gain_days: Array) -> bool:
+    """Whether a step at a release fits better than one on any day before it."""
+    earlier = [known for d, known in zip(step_days, gain_days, strict=True) if day is not None and d < day]
+    return gain >= max(earlier, default=0.0) + RELEASE_LEAD
+
+
+def _at_that_time(
+    releases: Sequence[tuple[date, str]], events: Sequence[DayEvent], shown: Mapping[date, date | None]
+) -> Callable[[date, date], str]:
+    """What happened between two days, or a day before or after them, in words."""
+    happened = [*(DayEvent(day, "release", name) for day, name in releases), *events]
+
+    def words(first: date, last: date) -> str:
+        since, until = first - timedelta(days=1), last + timedelta(days=1)
+        near = [
+            e for e in happened if any(day is not None and since <= day <= until for day in (e.day, shown[e.day]))
+        ]
+        told = dict.fromkeys(f"{e.kind} {e.name} on {e.day}".replace("  ", " ") for e in near)
+        return f"; at that time: {', '.join(told)}" if told else ""
+
+    return words
+
+
+def _ramp(
+    ramp: ShapeEvidence, dates: Sequence[date], n: int, net: Mapping[str, float], told: Callable[[date, date], str]
+) -> Onset:
+    since, until = date.fromordinal(round(ramp.from_day)), date.fromordinal(round(ramp.to_day))
+    earliest, latest = (date.fromordinal(round(day)) for day in (ramp.earliest, ramp.latest))
+    plausible = tuple(day for day in dates if earliest <= day <= latest)
+    words = "" if since == dates[0] else told(earliest, latest)
+    reason = f"Success fell by {100 * ramp.loss:.1f} points from {since} to {until}, gradually{words}."
+    return Onset("gradual_drift", reason, n, ramp.loss, since, plausible, net_gains=net)
+
+
+def _recovered(fall: ShapeEvidence, n: int, net: Mapping[str, float], told: Callable[[date, date], str]) -> Onset:
+    since, until = date.fromordinal(round(fall.from_day)), date.fromordinal(round(fall.to_day))
+    words = f"on {since}{told(since, since)}; it is as good as before since {until}"
+    reason = f"Success fell by {100 * fall.loss:.1f} points {words}{told(until, until)}."
+    return Onset("recovered", reason, n, fall.loss, since, net_gains=net, risen_day=until)
 
 
 @dataclass(frozen=True)
@@ -233,26 +292,31 @@ class _Rows:
     def slope(self) -> _Fit:
         return self.fit_lines(((self.day - self.day.min()) / (np.ptp(self.day) or 1.0))[None, :])
 
-    def bends(self) -> tuple[list[date], _Fit]:
-        """A level until a day, then a slope to the end: at least a week and a fifth of the days."""
-        shortest = max(SHORTEST_SLOPE, float(np.ptp(self.day)) * SLOPE_SHARE)
-        last = float(self.day.max())
-        candidates = [d for d in self._parting_days if last - d.toordinal() >= shortest]
-        days = _thinned(candidates)
-        fit = self._bends_at(days, last)
-        if len(days) < len(candidates) and fit.best > 0:
-            best = int(fit.gain.argmax())
-            first = candidates.index(days[best - 1]) + 1 if best else 0
-            end = candidates.index(days[best + 1]) if best + 1 < len(days) else len(candidates)
-            around = _thinned(candidates[first:end])
-            nearer = self._bends_at(around, last)
-            if nearer.best > fit.best:
-                return around, nearer
-        return days, fit
+    def shapes(self, slope: _Fit, step: _Fit, spread: float = 1.0) -> FallShapes:
+        """A step, a ramp and a fall that ended, on the scale of the exact fits.
 
-    def _bends_at(self, days: Sequence[date], last: float) -> _Fit:
-        starts = np.array([d.toordinal() for d in days], dtype=float)[:, None]
-        return self.fit_lines(np.maximum(self.day - starts, 0) / (last - starts))
+        The weights are those of the mean of no change, slope and step, so that they favour none.
+        """
+        days, number = np.unique(self.day, return_inverse=True)
+        known = [fit.rates for fit in (slope, step) if fit.best > 0]
+        pooled = self.k.sum() / self.n.sum()
+        rates = np.mean([*known, np.full(self.k.shape, pooled)], axis=0)
+        levels = self.member.argmax(axis=1)
+
+        def by_day(of: Array) -> Array:
+            table = np.zeros((days.size, self.member.shape[1]))
+            np.add.at(table, (number, levels), of)
+            return table
+
+        n = by_day(self.n)
+        return fall_shapes(days, by_day(self.k), n, by_day(self.n * rates) / np.maximum(n, 1e-9), spread)
+
+    def fit_shapes(self, shapes: FallShapes) -> tuple[_Fit, _Fit]:
+        """The best ramp, and the best fall that ended."""
+        ramp, fall = shapes.ramp, shapes.recovered
+        rises = np.clip((self.day - ramp.from_day) / max(1.0, ramp.to_day - ramp.from_day), 0, 1)
+        lasts = ((self.day >= fall.from_day) & (self.day < fall.to_day)).astype(float)
+        return self.fit_lines(rises), self.fit_lines(lasts)
 
     def steps(self) -> tuple[list[date], _Fit]:
         """Rows are ordered by day, so a cumulative sum has what lies before each day."""
@@ -393,10 +457,6 @@ def _before(days: Sequence[DayCount], day: date, k_sim: int, n_sim: int) -> str:
 def _numbered(names: list[str], column: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
     number = {name: index for index, name in enumerate(names)}
     return names, np.fromiter(map(number.__getitem__, column), np.int64)
-
-
-def _thinned(days: list[date]) -> list[date]:
-    return days[:: -(-len(days) // MOST_BENDS) or 1]
 
 
 def _logit(k: Array, n: Array | float, more: float = 0.5) -> Array:
