@@ -179,13 +179,15 @@ def test_a_release_pipeline_tells_of_events_with_an_ingest_key(watched):
         body = {"kind": "release", "title": "1.5.0", "deployment": "berlin-line-3", "robots": ["ur5e-1"]}
         assert client.post("/events", json=body).status_code == 201
         assert client.get("/events").status_code == 403
-        assert client.post("/events", json=body | {"deployment": "nowhere"}).status_code == 422
+        awaited = client.post("/events", json=body | {"deployment": "not-yet"})
+        assert (awaited.status_code, awaited.json()["awaits_first_episode_of"]) == (201, "not-yet")
     with watched.client("read") as client:
-        [event] = client.get("/events").json()["events"]
+        awaiting, event = client.get("/events").json()["events"]
+        assert (awaiting["deployment"], event["deployment"]) == ("not-yet", "berlin-line-3")
         assert event["details"] == {"robots": ["ur5e-1"]}
         assert client.post("/events", json=body).status_code == 403
     told = "SELECT actor, subject, details FROM audit_entries WHERE project_id = :p AND action = 'event.recorded'"
-    [(actor, subject, details)] = watched.rows(told)
+    actor, subject, details = next(row for row in watched.rows(told) if row[1] == f"event/{event['id']}")
     assert actor.startswith("key/gw_") and subject == f"event/{event['id']}"
     assert details["changes"]["kind"]["to"] == "release" and details["changes"]["title"]["to"] == "1.5.0"
 

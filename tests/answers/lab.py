@@ -90,7 +90,8 @@ class Lab:
         with self.project.database.transaction() as connection:
             connection.execute(statement, {"p": self.project.id, "options": json.dumps(options)})
 
-    def event(self, kind: str, at: datetime, title: str) -> None:
-        statement = text("INSERT INTO events (project_id, kind, at, title) VALUES (:p, :kind, :at, :title)")
-        with self.project.database.transaction() as connection:
-            connection.execute(statement, {"p": self.project.id, "kind": kind, "at": at, "title": title})
+    def event(self, kind: str, at: datetime, title: str, **scope: Any) -> None:
+        """`scope`: the deployment, site or robots that it names."""
+        with self.project.client("ingest") as client:
+            body = {"kind": kind, "at": at.isoformat(), "title": title} | scope
+            assert client.post("/events", json=body).status_code == 201

@@ -98,3 +98,22 @@ def test_what_happened_on_the_day_is_named(lab):
     assert [{name: event[name] for name in calibrated} for event in told] == [calibrated]
     lab.event("release", NOON + timedelta(days=15), "firmware 7")
     assert lab.ask(f"{BERLIN}/onset")["verdict"] == "release_regression"
+
+
+def test_an_event_is_shown_where_it_concerns_somebody(lab):
+    at = NOON + timedelta(hours=1)
+    lab.event("release", at, "told early", deployment="berlin-line-3")
+    lab.event("release", at, "of another", deployment="oslo-line-1")
+    lab.event("site", at, "lamp in berlin", site="berlin")
+    lab.event("site", at, "lamp in oslo", site="oslo")
+    lab.event("calibration", at, "arm 1", robots=["arm-1", "arm-7"])
+    lab.event("calibration", at, "arm 9", robots=["arm-9"])
+    lab.event("other", at, "holiday")
+    lab.send(attempts(real, 5, 0, at=NOON, site="berlin", robot="arm-1"))
+    lab.send(attempts(real, 5, 0, at=NOON, site="oslo", robot="arm-9", deployment="oslo-line-1"))
+
+    def told(deployment):
+        return {event["title"] for event in lab.ask(f"/deployments/{deployment}/trend")["events"]}
+
+    assert told("berlin-line-3") == {"told early", "lamp in berlin", "arm 1", "holiday"}
+    assert told("oslo-line-1") == {"of another", "lamp in oslo", "arm 9", "holiday"}

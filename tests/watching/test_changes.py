@@ -65,7 +65,6 @@ def test_events_are_ranked_by_fit_to_the_change_point():
 def test_events_elsewhere_long_before_or_after_are_left_out():
     assert not ranked(
         Happened("release", AT, "other", deployment="oslo"),
-        Happened("site", AT, "other", site="oslo"),
         Happened("release", AT - timedelta(days=8), "old"),
         Happened("release", AT + timedelta(hours=3), "after"),
     )

@@ -129,7 +129,12 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
         wanted: Annotated[bodies.EventBody, Body(openapi_examples=example(bodies.EVENT))],
         holder: KeyHolder = sender,
     ) -> Any:
-        """A release, a calibration, a mitigation: what may explain a change. A release pipeline sends it."""
+        """A release, a calibration, a mitigation: what may explain a change. A release pipeline sends it.
+
+        With `deployment` it is shown there only, also if that has no episodes yet (`awaits_first_episode_of`);
+        with `site` or `robots` on deployments that had real episodes there, or with one of them; without any of
+        them everywhere.
+        """
         now = datetime.now(UTC)
         at = now if wanted.at is None else moment(wanted.at, "at", now)
         details: dict[str, Any] = dict(wanted.details)
@@ -138,12 +143,12 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
         if wanted.robots:
             details["robots"] = wanted.robots
         with database.transaction(holder.project_id) as connection:
-            deployment_id = None
+            deployment_id, awaited = None, None
             if wanted.deployment is not None:
                 deployment = directory.find_deployment(connection, holder.project_id, wanted.deployment)
-                if deployment is None:
-                    raise fault("/body/deployment", "unknown-deployment", "There is no deployment of this name.")
-                deployment_id = deployment.id
+                # A release is told before its first episode: the event waits for the deployment.
+                deployment_id = None if deployment is None else deployment.id
+                awaited = wanted.deployment if deployment is None else None
             event_id = events.record_event(
                 connection,
                 holder.project_id,
@@ -153,8 +158,11 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
                 deployment_id=deployment_id,
                 actor=actor_of(holder),
                 details=details,
+                awaited=awaited,
             )
-        return JSONResponse(as_json({"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}), 201)
+        told = {"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}
+        waits = {} if awaited is None else {"awaits_first_episode_of": awaited}
+        return JSONResponse(as_json(told | waits), 201)
 
     @router.delete(
         "/events/{event_id}", status_code=204, summary="Take an event back", responses=problems(*READ, 404)

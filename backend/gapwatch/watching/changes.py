@@ -131,13 +131,15 @@ def rank_events(
 
     Fit = fit in time by the uncertainty of the change (`ChangeSpan.fit`), times scope: 1 for this deployment, 0.9
     for its site, 0.7 for everything; an event that names robots also counts by the share of affected robots among
-    them and of unaffected ones outside them. Events of another deployment or site are left out.
+    them and of unaffected ones outside them. Events of another deployment are left out; those of a site that had
+    no episodes of this one are not read at all, so that one of another site counts as one of everything.
     """
     ranked = []
     for event in events:
-        if event.deployment not in {None, deployment} or (event.site is not None and event.site != site):
+        if event.deployment not in {None, deployment}:
             continue
-        scope = 1.0 if event.deployment is not None else 0.9 if event.site is not None else 0.7
+        is_here = event.site is not None and event.site == site
+        scope = 1.0 if event.deployment is not None else 0.9 if is_here else 0.7
         fit = scope * change.fit(event.at) * _robots_fit(event.robots, robots)
         if fit > 0:
             ranked.append((fit, event))

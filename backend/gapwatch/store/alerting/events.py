@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.audit import audit, changes
+from gapwatch.store.core.event_scope import concerns
 from gapwatch.watching.changes import LOOK_BACK, SLACK, ChangeSpan, Happened
 
 EVENT_KINDS = ("release", "calibration", "simulator", "site", "mitigation", "other")
 MOST_EVENTS = 40
-
-
-@dataclass(frozen=True)
-class EventRow:
-    id: int
-    kind: str
-    at: datetime
-    title: str
-    details: dict[str, Any]
 
 
 def record_event(
@@ -36,13 +27,17 @@ def record_event(
     deployment_id: int | None,
     actor: str,
     details: Mapping[str, Any] | None = None,
+    awaited: str | None = None,
 ) -> int:
-    """Store an event of a deployment, or of the whole project, and who told of it; return its number."""
+    """Store an event of a deployment, or of the whole project, and who told of it; return its number.
+
+    `awaited` is the name of a deployment that has no episodes yet.
+    """
     number = int(
         connection.execute(
             text("""
-            INSERT INTO events (project_id, kind, at, title, deployment_id, details)
-            VALUES (:p, :kind, :at, :title, :d, CAST(:details AS jsonb)) RETURNING id
+            INSERT INTO events (project_id, kind, at, title, deployment_id, details, awaited)
+            VALUES (:p, :kind, :at, :title, :d, CAST(:details AS jsonb), :awaited) RETURNING id
             """),
             {
                 "p": project_id,
@@ -51,6 +46,7 @@ def record_event(
                 "title": title,
                 "d": deployment_id,
                 "details": json.dumps(dict(details or {})),
+                "awaited": awaited,
             },
         ).scalar_one()
     )
@@ -60,6 +56,7 @@ def record_event(
         "at": at.isoformat(),
         "deployment_id": deployment_id,
         "details": dict(details or {}),
+        **({} if awaited is None else {"awaited": awaited}),
     }
     audit(connection, project_id, actor, "event.recorded", f"event/{number}", changes=changes({}, made))
     return number
@@ -71,8 +68,9 @@ def delete_event(
     """Take an event back; with `deployment_id` only one that its page shows. False if there is none."""
     row = connection.execute(
         text("""
-        DELETE FROM events WHERE project_id = :p AND id = :id
-          AND (CAST(:d AS int) IS NULL OR deployment_id = :d OR deployment_id IS NULL)
+        DELETE FROM events e WHERE project_id = :p AND id = :id
+          AND (CAST(:d AS int) IS NULL OR deployment_id = :d OR deployment_id IS NULL AND (awaited IS NULL
+               OR awaited = (SELECT slug FROM deployments WHERE project_id = :p AND id = :d)))
         RETURNING kind, at::text AS at, title, deployment_id, details
         """),
         {"p": project_id, "id": number, "d": deployment_id},
@@ -83,36 +81,15 @@ def delete_event(
     return True
 
 
-def events_of(
-    connection: Connection,
-    project_id: int,
-    deployment_id: int,
-    since: datetime | None,
-    until: datetime | None,
-) -> list[EventRow]:
-    """Those of the deployment and of the whole project in a window: the newest, oldest first."""
-    rows = connection.execute(
-        text("""
-        SELECT id, kind, at, title, details FROM events
-        WHERE project_id = :p AND (deployment_id = :d OR deployment_id IS NULL)
-          AND at >= coalesce(CAST(:since AS timestamptz), '-infinity')
-          AND at < coalesce(CAST(:until AS timestamptz), 'infinity')
-        ORDER BY at DESC, id DESC LIMIT :most
-        """),
-        {"p": project_id, "d": deployment_id, "since": since, "until": until, "most": MOST_EVENTS},
-    )
-    return [EventRow(*row) for row in rows][::-1]
-
-
 def events_page(
     connection: Connection, project_id: int, *, deployment: str | None, before_id: int | None, limit: int
 ) -> list[dict[str, Any]]:
     """Newest first."""
     rows = connection.execute(
         text("""
-        SELECT e.id, e.kind, e.at, e.title, d.slug AS deployment, e.details, e.created_at FROM events e
-        LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
-        WHERE e.project_id = :p AND (CAST(:slug AS text) IS NULL OR d.slug = :slug)
+        SELECT e.id, e.kind, e.at, e.title, coalesce(d.slug, e.awaited) AS deployment, e.details, e.created_at
+        FROM events e LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
+        WHERE e.project_id = :p AND (CAST(:slug AS text) IS NULL OR coalesce(d.slug, e.awaited) = :slug)
           AND (CAST(:before AS int) IS NULL OR e.id < :before)
         ORDER BY e.id DESC LIMIT :limit
         """),
@@ -132,12 +109,14 @@ def events_near(connection: Connection, project_id: int, deployment_id: int, cha
         "to": change.latest + SLACK,
     }
     recorded = connection.execute(
-        text("""
-        SELECT e.kind, e.at, e.title, d.slug AS deployment, e.details FROM events e
-        LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
+        text(f"""
+        SELECT e.kind, e.at, e.title, e.details,
+               CASE WHEN e.deployment_id IS NOT NULL OR e.awaited IS NOT NULL THEN d.slug END AS deployment
+        FROM events e JOIN deployments d ON d.project_id = :p AND d.id = :d
         WHERE e.project_id = :p AND e.at BETWEEN :from AND least(:to, now() + interval '1 day')
+          AND {concerns(":d", "d.slug")}
         ORDER BY e.at DESC LIMIT 200
-        """),
+        """),  # noqa: S608 - the condition is a constant of ours
         window,
     )
     events = [

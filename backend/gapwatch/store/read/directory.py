@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+from gapwatch.store.core.event_scope import concerns
 from gapwatch.store.fold.presents import decode_present, read_present
 from gapwatch.tally.presents import StoredPresent
 
@@ -99,9 +100,9 @@ SELECT p.options,
        ARRAY(SELECT DISTINCT unnest(n.names) AS name FROM name_sets n
              WHERE n.project_id = p.id AND n.kind = 'metric' ORDER BY name LIMIT 300) AS metrics,
        (SELECT jsonb_agg(jsonb_build_array(e.kind, e.at, e.title, e.details, e.id)) FROM
-           (SELECT kind, at, title, details, id FROM events WHERE project_id = :p
+           (SELECT kind, at, title, details, id FROM events e WHERE project_id = :p
               AND at BETWEEN '2000-01-01' AND now() + interval '1 day'
-              AND (deployment_id IS NULL OR deployment_id = {deployment}) ORDER BY at DESC, id DESC LIMIT 100) e
+              AND {concerns} ORDER BY at DESC, id DESC LIMIT 100) e
        ) AS events,
        (SELECT x.state -> 'clusters' FROM detectors x WHERE x.project_id = :p AND x.deployment_id = {deployment}
           AND x.series = 'success' AND x.state ? 'clusters' ORDER BY x.rule LIMIT 1) AS clusters,
@@ -120,7 +121,7 @@ FROM projects p WHERE p.id = :p
 
 def find_subject(connection: Connection, project_id: int, slug: str) -> tuple[Deployment, Surroundings] | None:
     """A deployment and what surrounds it."""
-    around = _SURROUNDINGS.format(policy="d.policy", deployment="d.id")
+    around = _SURROUNDINGS.format(policy="d.policy", deployment="d.id", concerns=concerns("d.id", "d.slug"))
     statement = text(
         f"SELECT d.*, a.* FROM ({_DEPLOYMENTS} AND d.slug = :slug) d CROSS JOIN LATERAL ({around}) a"  # noqa: S608
     )
@@ -131,7 +132,9 @@ def find_subject(connection: Connection, project_id: int, slug: str) -> tuple[De
 
 
 def surroundings(connection: Connection, project_id: int, policy: str) -> Surroundings:
-    statement = text(_SURROUNDINGS.format(policy=":policy", deployment="NULL"))
+    # Of all its deployments: what concerns one of them only is shown there.
+    whole = "deployment_id IS NULL AND awaited IS NULL"
+    statement = text(_SURROUNDINGS.format(policy=":policy", deployment="NULL", concerns=whole))
     return _surroundings(connection.execute(statement, {"p": project_id, "policy": policy}).mappings().one())
 
 

@@ -351,6 +351,8 @@ class EventTable(Base):
     deployment_id: Mapped[int | None]
     details: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=EMPTY_JSON)
     created_at: Mapped[CreatedAt]
+    # The name of a deployment that had no episodes yet when the event was told.
+    awaited: Mapped[str | None]
 
 
 class WatchDueTable(Base):
