@@ -133,7 +133,7 @@ class Sides:
 
     @cached_property
     def level_drops(self) -> list[Slice]:
-        return level_drops(self.level_counts, (self.sim.crowding, self.real.crowding))
+        return level_drops(self.level_counts, self.table, (self.sim.crowding, self.real.crowding))
 
     @cached_property
     def onset(self) -> DatedOnset:

@@ -47,6 +47,7 @@ class SliceSide:
 class SliceAnswer:
     """One level. `excess` is its drop minus the drop at the other levels; a suspect is worse and stands out.
 
+    One that stands out only because it comes with a suspect of another condition `goes_with` that, and is none.
     `sure_loss` is the lower end of the drop, or where sim never tried the level, of the drop from all of sim.
     Levels are ordered by it, except that those with `few` episodes (under 20 on a side that tried it) and those
     that are `shared` by nearly all episodes come last.
@@ -69,6 +70,7 @@ class SliceAnswer:
     sure_loss: float | None = None
     few: bool = False
     shared: bool = False
+    goes_with: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ def answer_slices(sides: Sides, *, level_pairs: bool = True) -> SlicesAnswer:
         left_out=max(0, len(counts) - len(drops)),
         pooled=tuple(sorted(sides.pooled)),
         population=population,
-        method=method,
+        method=f"{method}; suspects adjusted for one another",
     )
 
 
@@ -143,6 +145,7 @@ def _slice(taxonomy: Taxonomy, drop: Slice, c: Counts, crowding: Crowded) -> Sli
         drop.sure_loss,
         drop.is_few,
         drop.is_shared,
+        drop.goes_with,
     )
 
 
@@ -206,7 +209,9 @@ KIND = AnswerKind(
     description=(
         "The drop at each level of each condition and at pairs of levels, false discoveries bounded at 5 %.\n\n"
         "The surest loss first: by `sure_loss`, the lower end of the drop. Levels with `few` episodes, under 20 "
-        "on a side that tried it, and levels that are `shared` by nearly all episodes come last."
+        "on a side that tried it, and levels that are `shared` by nearly all episodes come last.\n\n"
+        "Conditions that come together are told apart: a level that is worse only as far as another one explains "
+        "it `goes_with` that one and is no suspect."
     ),
     filter=SlicesFilter,
     table=AnswerTable("conditions", table_rows),

@@ -83,7 +83,7 @@ class LevelDetector:
     def restart(self) -> None:
         state = self.state
         state.climb, state.since_n, state.since_total = None, 0, 0.0
-        state.strength, state.best = [0.0] * 4, [0.0] * 4
+        state.strength, state.best, state.walks = [0.0] * 4, [0.0] * 4, [0.0] * 4
         state.began, state.before = [state.n] * 4, [state.total] * 4
 
     def dump(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class RankDetector:
 
     def __init__(self, watch: drift_shape.ShapeWatch, stored: dict[str, Any] | None) -> None:
         self.watch = watch
-        self.state = drift_shape.ShapeState(**(stored or {}))
+        self.state = drift_shape.ShapeState.load(stored or {})
 
     @property
     def n(self) -> int:
@@ -114,7 +114,11 @@ class RankDetector:
         return drift_shape.shape_strength(self.state)
 
     def candidates(self) -> list[int]:
-        return [*self.state.began, self.watch.learn - 1]
+        # While it learns, any tenth of its values may be where the reference changed.
+        within = [] if self.state.within is None else [self.state.within[0]]
+        if not self.state.grid:
+            within = list(range(0, self.watch.learn, drift_shape.DATED_TO))
+        return [*self.state.began, *within, self.watch.learn - 1]
 
     def update(self, values: Sequence[float]) -> list[Crossing]:
         return drift_shape.update_shape(self.watch, self.state, values)

@@ -138,3 +138,11 @@ def test_two_hundred_thousand_values_a_second_in_blocks():
             update_shape_block(ShapeWatch(), state, values[at : at + 20])
         best = max(best, len(values) / (time.process_time() - started))
     assert best >= 200_000
+
+
+@pytest.mark.parametrize("at", [100, 150])
+def test_a_change_within_the_reference_is_dated_there(at):
+    rng = np.random.default_rng(7)
+    found = [first_breach([*rng.normal(size=at), *rng.normal(2, 1, size=400)]) for _ in range(30)]
+    assert all(found)
+    assert np.median([abs(f.change - at) for f in found]) <= 10

@@ -52,6 +52,8 @@ class Slice:
     sure_loss: float | None = None
     is_few: bool = False
     is_shared: bool = False
+    # The suspect that explains it (`suspects.adjust_suspects`).
+    goes_with: str | None = None
 
     @property
     def may_lead(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import log, sqrt
 from typing import Any, Literal, NamedTuple
 
 from gapwatch.statistics.change.dispersion import Spread
@@ -21,12 +21,16 @@ from gapwatch.statistics.estimates.rates import (
 )
 
 BETS = (0.1, 0.2, 0.4, 0.8)
+# The falls that a change is dated by: how well each explains the episodes from some start on. As many as bets.
+FALLS = (0.05, 0.1, 0.18, 0.35)
 LOWEST_LIMIT, HIGHEST_LIMIT = 0.02, 0.98
 # Learning continues while the best bet has won no more than this.
 CALM_BELOW = 10.0
 Z_LIMIT = 1.6448536269514722
 # Runs and days that end with more than this are not taken for ordinary ones.
 ORDINARY_BELOW = 100.0
+# Steps of so many levels and values are remembered within a batch.
+MOST_REMEMBERED = 1000
 # A reference is learned from at least this many sessions, even if they are long.
 LEARN_SESSIONS = 50
 
@@ -73,7 +77,11 @@ class Climb:
 
 @dataclass
 class LevelState:
-    """Everything a level detector knows. `best`, `began` and `before` follow the best bet from its best start."""
+    """Everything a level detector knows.
+
+    `best` follows what each bet has won from its best start; `walks`, `began` and `before` what speaks for each of
+    `FALLS`, since when, and the sum of all values before that.
+    """
 
     n: int = 0
     learned_n: int = 0
@@ -85,6 +93,7 @@ class LevelState:
     limit: float | None = None
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
     best: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
+    walks: list[float] = field(default_factory=lambda: [0.0] * len(FALLS))
     began: list[int] = field(default_factory=lambda: [0] * len(BETS))
     before: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
     total: float = 0.0
@@ -121,6 +130,8 @@ class RobotLimit(NamedTuple):
     reference_n: int = 0
     reference_value: float | None = None
     is_calm: bool = True
+    # Its own level where nothing fell.
+    expected: float | None = None
 
 
 NOT_JUDGED = RobotLimit(None, is_calm=False)
@@ -163,7 +174,8 @@ def update_level(
     the reference's n. p₀ moves with the episode's strata where those differ for certain (`strata.py`). `limits`
     are given from outside for the series of one robot: the `robot_limits` of all robots together, with the design
     effect of as many episodes a day as it has; one level of a condition has its own p₀ and d. Change point:
-    the start from which the best bet has won most (the CUSUM of its logarithm last at zero). Recovery: the same
+    the start and the fall, of `FALLS`, for which the likelihood ratio against the reference's mean is largest (the
+    CUSUM of its logarithm last at zero): bets are made against p₀, and win later than that. Recovery: the same
     statistic upwards, against the level half way back, reaches `clear_arl`. Assumes numbers in [0, 1], each with
     a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
     unnamed sessions move together that mean falls below p₀ at times; dividing by d makes up for it in the normal
@@ -194,6 +206,7 @@ def update_level(
                 spread.end_alarm()
                 crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
                 m1, m2, m3, m4, best = 0.0, 0.0, 0.0, 0.0, [0.0] * 4
+                state.walks = [0.0] * len(FALLS)
                 began, before = [state.n] * 4, [state.total] * 4
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
             continue
@@ -209,11 +222,9 @@ def update_level(
             known = factors.of(state.limit, shift, y, _effect(watch, spread, given))
             f1, f2, f3, f4 = known
             m1, m2, m3, m4 = f1 * (m1 + 1), f2 * (m2 + 1), f3 * (m3 + 1), f4 * (m4 + 1)
-            for i, factor in enumerate(known):
-                if best[i] <= 1:
-                    best[i], began[i], before[i] = factor, number, state.total
-                else:
-                    best[i] *= factor
+            best = [factor if won <= 1 else won * factor for won, factor in zip(best, known, strict=True)]
+            expected = expected_level(state, given) + shift
+            walk(state.walks, began, before, factors.steps(expected, y), number, state.total)
         state.total += y
         if m1 + m2 + m3 + m4 >= alarm_at:
             evidence = (m1 + m2 + m3 + m4) / 4
@@ -228,9 +239,7 @@ def update_level(
 
 def _fallen(watch: LevelWatch, state: LevelState, index: int, number: int, evidence: float) -> Crossing:
     """Go over to looking for the recovery."""
-    leader = max(range(len(BETS)), key=state.best.__getitem__)
-    state.since_n = state.n - state.began[leader]
-    state.since_total = state.total - state.before[leader]
+    state.since_n, state.since_total = dated_since(state)
     crossing = level_crossing("breach", state, index, number, evidence, watch.arl, watch.worse == "higher")
     goal = state.limit if state.reference_value is None else state.reference_value
     state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
@@ -256,12 +265,55 @@ def _learn_episode(
             learn_level(watch, state)
 
 
+def walk(
+    walks: list[float], began: list[int], before: list[float], steps: Sequence[float], number: int, total: float
+) -> None:
+    """Add what an episode, or a part of a session, says for each fall; one that nothing speaks for begins anew."""
+    for i, step in enumerate(steps):
+        if walks[i] <= 0:
+            walks[i], began[i], before[i] = step, number, total
+        else:
+            walks[i] += step
+
+
+def dated_since(state: LevelState) -> tuple[int, float]:
+    """The episodes since the change, for which the likeliest fall speaks most: how many, and their sum."""
+    leader = max(range(len(FALLS)), key=state.walks.__getitem__)
+    return state.n - state.began[leader], state.total - state.before[leader]
+
+
+def expected_level(state: LevelState, given: RobotLimit | None = None) -> float:
+    """Where the level is while nothing fell: the reference's mean, or the limit where there is no reference."""
+    if given is not None and given.expected is not None:
+        return given.expected
+    return (state.limit or 0.0) if state.reference_value is None else state.reference_value
+
+
+def fall_steps(expected: float, y: float) -> tuple[float, ...]:
+    """The logarithm of the likelihood ratio of each fall, for a value or the mean of some."""
+    level = within_scale(expected)
+    steps = []
+    for fall in FALLS:
+        fallen = max(LOWEST_LIMIT / 2, level - fall)
+        steps.append(y * log(fallen / level) + (1 - y) * log((1 - fallen) / (1 - level)))
+    return tuple(steps)
+
+
 class _Factors:
     """What an episode multiplies each bet with, remembered: few values differ while limit and effect stay."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[float, float], tuple[float, float, float, float]] = {}
         self._at: tuple[float, float] | None = None
+        self._steps: dict[tuple[float, float], tuple[float, ...]] = {}
+
+    def steps(self, expected: float, y: float) -> tuple[float, ...]:
+        known = self._steps.get((expected, y))
+        if known is None:
+            if len(self._steps) >= MOST_REMEMBERED:
+                self._steps = {}
+            known = self._steps[expected, y] = fall_steps(expected, y)
+        return known
 
     def of(self, limit: float, shift: float, y: float, effect: float) -> tuple[float, float, float, float]:
         if self._at != (limit, effect):
@@ -276,11 +328,14 @@ class _Factors:
 def _robot_limit(state: LevelState, here: Circumstance | None) -> RobotLimit:
     if state.climb is not None:
         return NOT_JUDGED
-    spread, limit = state.spread, None
+    spread, limit, expected = state.spread, None, None
     if state.limit is not None and state.reference_value is not None and here is not None:
         shift = state.strata.robot_shift(here.strata, state.reference_value)
         limit = None if shift is None else within_scale(state.limit + shift)
-    return RobotLimit(limit, spread.run_effect, spread.day_icc, state.reference_n, state.reference_value)
+        expected = None if shift is None else state.reference_value + shift
+    return RobotLimit(
+        limit, spread.run_effect, spread.day_icc, state.reference_n, state.reference_value, expected=expected
+    )
 
 
 def _effect(watch: LevelWatch, spread: Spread, given: RobotLimit | None) -> float:

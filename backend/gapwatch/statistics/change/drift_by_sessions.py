@@ -13,6 +13,7 @@ from math import ceil, floor
 from gapwatch.statistics.change.drift import (
     BETS,
     CALM_BELOW,
+    FALLS,
     LEARN_SESSIONS,
     NOT_JUDGED,
     Climb,
@@ -20,12 +21,16 @@ from gapwatch.statistics.change.drift import (
     LevelState,
     LevelWatch,
     RobotLimit,
+    dated_since,
+    expected_level,
+    fall_steps,
     learn_level,
     level_crossing,
     level_strength,
     session_facts,
     take_limit,
     take_robot_limit,
+    walk,
     within_scale,
 )
 from gapwatch.statistics.change.drift_against_sim import (
@@ -127,7 +132,7 @@ def update_level_by_sessions(
         _bet_on_part(state, y, part)
         evidence = level_strength(state)
         if evidence >= watch.arl:
-            state.since_n, state.since_total = _strongest_since(state)
+            state.since_n, state.since_total = dated_since(state)
             crossings.append(level_crossing("breach", state, index, number, evidence, watch.arl, flip))
             goal = state.limit if state.reference_value is None else state.reference_value
             state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
@@ -156,23 +161,16 @@ def _bet_on_part(state: LevelState, y: float, part: SessionPart) -> None:
         for i, bet in enumerate(BETS):
             factor = 1 + bet * gain
             state.strength[i] = factor * (state.strength[i] + part.n)
-            if state.best[i] <= 1:
-                state.best[i], state.began[i], state.before[i] = factor, state.n, state.total
-            else:
-                state.best[i] *= factor
+            state.best[i] = factor if state.best[i] <= 1 else state.best[i] * factor
+        steps = [part.n * step for step in fall_steps(expected_level(state) + part.shift, y)]
+        walk(state.walks, state.began, state.before, steps, state.n, state.total)
     state.n, state.total = state.n + part.n, state.total + part.n * y
 
 
 def _forget_bets(state: LevelState) -> None:
     """Reset the evidence."""
-    state.strength, state.best = [0.0] * len(BETS), [0.0] * len(BETS)
-    state.began, state.before = [state.n] * len(BETS), [state.total] * len(BETS)
-
-
-def _strongest_since(state: LevelState) -> tuple[int, float]:
-    """The episodes since the start from which the best bet has won most: how many, and their sum."""
-    leader = max(range(len(BETS)), key=state.best.__getitem__)
-    return state.n - state.began[leader], state.total - state.before[leader]
+    state.strength, state.best, state.walks = [0.0] * len(BETS), [0.0] * len(BETS), [0.0] * len(FALLS)
+    state.began, state.before = [state.n] * len(FALLS), [state.total] * len(FALLS)
 
 
 def update_against_sim_by_sessions(
@@ -215,7 +213,7 @@ def update_against_sim_by_sessions(
         state.bets.limit = limit
         _bet_on_part(state.bets, part.mean, part)
         evidence = level_strength(state.bets)
-        since_n, since_successes = _strongest_since(state.bets)
+        since_n, since_successes = dated_since(state.bets)
         if evidence < watch.arl:
             continue
         state.since_n, state.since_successes = since_n, since_successes
@@ -232,7 +230,7 @@ def _design_effect(sums: SessionSums) -> float:
 
 def fresh_bets(n: int, strength: float = 0.0) -> LevelState:
     """Bets that begin after n episodes, with some initial evidence."""
-    return LevelState(n=n, strength=[strength] * len(BETS), began=[n] * len(BETS))
+    return LevelState(n=n, strength=[strength] * len(BETS), began=[n] * len(FALLS))
 
 
 def _learn_session(watch: LevelWatch, state: LevelState, total: float, n: int, counted: bool) -> None:

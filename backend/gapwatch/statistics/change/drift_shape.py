@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from gapwatch.statistics.change.drift import (
 )
 
 GRID = 64
+# So many values on either side of a change within the reference.
+FEWEST_APART = 10
 BINS = 8
 MEAN_BETS = (0.2, 0.4, 0.8)
 BIN_BET = 0.4
@@ -32,6 +34,12 @@ Z_MEAN, Z_BIN = 2.0, 2.5
 SUSPICIOUS = 50.0
 # Below this a bet on the mean has won nothing worth mentioning.
 TELLING = 3.0
+# A change within the reference is known to so many episodes: of each such run the first is remembered.
+DATED_TO = 10
+# A change within the reference is one if it explains so much, in twice the log-likelihood; chance does in 1 %.
+WITHIN = 14.0
+# An alarm whose evidence began so soon after the reference is of what changed within it.
+SOON = 200
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,10 @@ class ShapeWatch:
 
 @dataclass
 class ShapeState:
-    """While learning, `values` are the values so far; afterwards `grid` has quantiles of the reference."""
+    """While learning, `values` are the values so far; afterwards `grid` has quantiles of the reference.
+
+    `within`: where in the reference the values changed already, if they did, and which way.
+    """
 
     n: int = 0
     values: list[float] = field(default_factory=list)
@@ -59,6 +70,12 @@ class ShapeState:
     began: list[int] = field(default_factory=list)
     alarmed: bool = False
     calm: int = 0
+    within: tuple[int, str] | None = None
+
+    @classmethod
+    def load(cls, stored: dict[str, Any]) -> ShapeState:
+        within = stored.get("within")
+        return cls(**(stored | {"within": None if within is None else (int(within[0]), str(within[1]))}))
 
 
 def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
@@ -68,8 +85,10 @@ def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) 
     is above ½ + c or below ½ − c, c two standard errors of the reference, with λ in {.2, .4, .8}; and, for
     `either`, that a bin of an eighth of the reference is visited more often than its upper limit. Each bet is a
     Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. The change is where
-    the best bet's winnings began. After an alarm the statistic restarts, and the series has recovered when
-    `clear_episodes` pass without new suspicion. Assumes values that are exchangeable with the reference as long
+    the best bet's winnings began; or, if they began within 200 values of the reference and the reference
+    itself changed the same way, where it did (the split of its normal scores, to within ten values). After an
+    alarm the statistic restarts, and the series has recovered when `clear_episodes` pass without new
+    suspicion. Assumes values that are exchangeable with the reference as long
     as nothing changes. Source: e-detectors of Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
     """
     crossings: list[Crossing] = []
@@ -97,13 +116,12 @@ def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) 
         mean = total / len(factors)
         if not state.alarmed and mean >= watch.arl:
             leader = max(range(len(best)), key=best.__getitem__)
+            change = _changed(watch, state, began[leader], _direction(best))
             facts = {
                 "reference": {"n": watch.learn, "value": grid[GRID // 2], "end": watch.learn - 1},
-                "since": {"n": state.n - began[leader], "direction": _direction(best)},
+                "since": {"n": state.n - change, "direction": _direction(best)},
             }
-            crossings.append(
-                Crossing("breach", index, number, began[leader], "rank e-detector", mean, watch.arl, facts)
-            )
+            crossings.append(Crossing("breach", index, number, change, "rank e-detector", mean, watch.arl, facts))
             restart_shape(state, alarmed=True)
         elif state.alarmed:
             suspicious = max(best) >= SUSPICIOUS
@@ -173,11 +191,12 @@ def shape_strength(state: ShapeState) -> float:
 def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: float) -> Crossing:
     """The alarm of a series that e-BH selects among others although it is below its own threshold."""
     leader = max(range(len(state.best)), key=state.best.__getitem__)
+    change = _changed(watch, state, state.began[leader], _direction(state.best))
     facts = {
         "reference": {"n": watch.learn, "value": state.grid[GRID // 2], "end": watch.learn - 1},
-        "since": {"n": state.n - state.began[leader], "direction": _direction(state.best)},
+        "since": {"n": state.n - change, "direction": _direction(state.best)},
     }
-    value, change = shape_strength(state), state.began[leader]
+    value = shape_strength(state)
     restart_shape(state, alarmed=True)
     return Crossing("breach", index, state.n - 1, change, "rank e-detector", value, threshold, facts)
 
@@ -188,8 +207,36 @@ def _learn(watch: ShapeWatch, state: ShapeState) -> None:
     counts = [0] * BINS
     for value in ordered:
         counts[_bin(bisect_left(state.grid, value) + bisect_right(state.grid, value))] += 1
+    state.within = _split(state.values)
     state.bins, state.values = counts, []
     restart_shape(state, alarmed=False)
+
+
+def _split(values: Sequence[float]) -> tuple[int, str] | None:
+    """Where the values of a reference changed, if they did: the first of ten values, and which way they went."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    n = len(values)
+    scores = ndtri((rankdata(values) - 0.5) / n)
+    place = np.arange(FEWEST_APART, n - FEWEST_APART + 1)
+    if not place.size:
+        return None
+    before, total = np.cumsum(scores)[place - 1], float(scores.sum())
+    means = before / place, (total - before) / (n - place)
+    between = place * (n - place) / n * np.square(means[0] - means[1])
+    rest = np.maximum(float(np.square(scores - scores.mean()).sum()) - between, 1e-9)
+    best = int(between.argmax())
+    if n * np.log1p(between[best] / rest[best]) < WITHIN:
+        return None
+    return int(place[best]) // DATED_TO * DATED_TO, "higher" if means[1][best] > means[0][best] else "lower"
+
+
+def _changed(watch: ShapeWatch, state: ShapeState, began: int, direction: str) -> int:
+    """The change that an alarm is about: one within the reference if the evidence began right after that."""
+    if state.within is None or began > watch.learn + SOON or state.within[1] != direction:
+        return began
+    return state.within[0]
 
 
 def restart_shape(state: ShapeState, *, alarmed: bool) -> None:
