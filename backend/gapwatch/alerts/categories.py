@@ -20,9 +20,10 @@ from gapwatch.watching.rules import Rule
 
 def leading_category(
     connection: Connection, labels: DeploymentLabels, since: datetime, now: datetime
-) -> dict[str, Any] | None:
-    lead = leading_cost(connection, labels.project_id, labels.slug, Window(since, None), now)
-    return None if lead is None else cost_evidence(lead)
+) -> tuple[dict[str, Any] | None, str | None]:
+    """The category that costs most since then, and the sentence of a contract that differs."""
+    lead, contract = leading_cost(connection, labels.project_id, labels.slug, Window(since, None), now)
+    return None if lead is None else cost_evidence(lead), contract
 
 
 def judge_categories(

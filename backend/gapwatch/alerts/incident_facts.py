@@ -99,9 +99,11 @@ def gather(
     leading = min(about_success or alerts, key=lambda alert: _change_at(alert) or now)
     change = _span(connection, labels, leading, since)
     near = events.events_near(*of_deployment, change)
+    category, contract = leading_category(connection, labels, since, now) if about_success else (None, None)
     return IncidentFacts(
         **base,  # type: ignore[arg-type]
-        category=leading_category(connection, labels, since, now) if about_success else None,
+        category=category,
+        contract=contract,
         slices=slices,
         changes=rank_events(near, change, deployment=labels.slug, site=labels.site, robots=robots),
         robots=robots,

@@ -7,6 +7,7 @@ from datetime import datetime
 import structlog
 
 from gapwatch.answers import ledger
+from gapwatch.answers.contract_pairs import READ_ON
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
@@ -32,10 +33,16 @@ def category_costs(
 
 def leading_cost(
     connection: Connection, project_id: int, slug: str, window: Window, now: datetime
-) -> CategoryPart | None:
-    """The category that the deployment's page would name: it is known to cost, and more than what is unknown."""
+) -> tuple[CategoryPart | None, str | None]:
+    """The category that the deployment's page would name: it is known to cost, and more than what is unknown.
+
+    And the sentence of a contract that differs, with the robots and the field: nothing else is believed before it.
+    """
     made = _ledger(connection, project_id, slug, window, now, None)
-    return None if made is None else leading_part(made)
+    if made is None:
+        return None, None
+    contract = next((one.message for one in made.warnings if one.code == "contract-differs"), None)
+    return leading_part(made), None if contract is None else contract.removesuffix(READ_ON).strip()
 
 
 def _ledger(

@@ -23,6 +23,7 @@ from gapwatch.answers.tallies import Tally
 from gapwatch.filters import PopulationName
 from gapwatch.statistics.causes.slices import Crowding
 from gapwatch.statistics.estimates import drops
+from gapwatch.store.read.robot_contracts import RobotContract
 from gapwatch.store.read.sides import (
     CellCount,
     CellFilter,
@@ -74,6 +75,8 @@ class SideData:
     metrics: Values | None = None
     signals: Values | None = None
     placed_values: Sequence[PlacedValue] | None = None
+    # Of real, where there are several contracts or a filter: who ran under which, by the newest episodes.
+    robot_contracts: Sequence[RobotContract] | None = None
 
 
 @dataclass(frozen=True)

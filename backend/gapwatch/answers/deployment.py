@@ -46,7 +46,7 @@ def answer_deployment(sides: Sides) -> DeploymentAnswer:
         drop=answer.drop,
         verdict=answer.verdict,
         episodes_needed=answer.episodes_needed,
-        contract=sides.contract.diff.verdict,
+        contract=sides.contract.verdict,
         method=answer.method,
         links={
             name: f"/api/v1/deployments/{described.slug}/{name}"

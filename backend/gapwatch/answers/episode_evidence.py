@@ -127,11 +127,12 @@ def decided_categories(failures: Sequence[Mapping[str, Any]], taxonomy: Taxonomy
 
 def _failed_episode(record: Record, basis: EvidenceBasis) -> FailedEpisode:
     failure, conditions = record.get("failure", {}), record.get("conditions", {})
+    fields = basis.fields_differing(record.get("contract"))
     return FailedEpisode(
         failure.get("category"),
         failure.get("labels") or (),
         failure.get("phase"),
-        {**record.get("signals", {}), **basis.contract_signal(record["domain"])},
+        {**record.get("signals", {}), **basis.contract_signal(record["domain"], fields)},
         {name: level_of(conditions[name]) if name in conditions else MISSING for name in basis.conditions},
     )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,25 +30,38 @@ NEEDS = Need.CELLS | Need.CONTRACTS | Need.SESSIONS | Need.FAILURE_COUNTS | Need
 MOST_CONDITIONS = 24
 
 
+def _none_differs(_: Mapping[str, Any] | None) -> int:
+    return 0
+
+
 @dataclass(frozen=True)
 class EvidenceBasis:
     """What failures are weighed with: the project's words, and what a model fitted on both sides says.
 
-    `differing`: in how many fields the contract of the real side differs from that of sim. Without
-    `responsibility` there is nothing to compare with, and words alone are weighed.
+    `differing`: in how many fields each real contract differs from that of sim, by its number; empty where none
+    does. `fields_differing` says the same of a contract itself. Without `responsibility` there is nothing to
+    compare with, and words alone are weighed.
     """
 
     taxonomy: Taxonomy
     responsibility: Responsibility | None = None
     facts: tuple[TermFact, ...] = ()
     conditions: tuple[str, ...] = ()
-    differing: int = 0
+    differing: Mapping[int, int] = field(default_factory=dict)
+    fields_differing: Callable[[Mapping[str, Any] | None], int] = _none_differs
 
-    def contract_signal(self, domain: str) -> dict[str, float]:
+    def contract_signal(self, domain: str, fields: int) -> dict[str, float]:
         """In how many fields an episode's contract differs, as the signal that it is; none where no field does."""
+        return {CONTRACT_SIGNAL: float(fields) if domain == "real" else 0.0} if self.differing else {}
+
+    def contract_signals(self, domain: str, contracts: Sequence[int]) -> dict[str, Array]:
+        """The same of many episodes, by the numbers of their contracts."""
         if not self.differing:
             return {}
-        return {CONTRACT_SIGNAL: float(self.differing) if domain == "real" else 0.0}
+        is_real = domain == "real"
+        return {
+            CONTRACT_SIGNAL: np.array([self.differing.get(one, 0) * is_real for one in contracts], dtype=float)
+        }
 
     def weigh(self, batch: FailedBatch, domain: Domain) -> Weights:
         """The weights of failures of a side."""
@@ -124,11 +138,14 @@ class WeighedSide:
             signature.category,
             signature.labels,
             signature.phase,
-            {**self.rows.signals_of(row), **basis.contract_signal(self.domain)},
+            {**self.rows.signals_of(row), **self._contract_signal(row, basis)},
             {name: self.rows.levels(name)[row] for name in basis.conditions},
         )
         sentences = basis.sentences(episode, self.weights.row(row), self.domain)
         return tuple(sentence.text for sentence in sentences if category in sentence.categories)
+
+    def _contract_signal(self, row: int, basis: EvidenceBasis) -> dict[str, float]:
+        return basis.contract_signal(self.domain, basis.differing.get(self.rows.contracts[row], 0))
 
 
 @dataclass(frozen=True)
@@ -159,9 +176,9 @@ def basis_of(sides: Sides) -> EvidenceBasis:
 
 def _model(sides: Sides) -> tuple[EvidenceBasis, FittedModel | None, tuple[SideSample, SideSample]]:
     """Fit a model of failure on the episodes that were read of both sides."""
-    differing = sides.contract.differing
+    differing, fields_differing = sides.contract.differing, sides.contract.fields_differing
     names = tuple(sorted(set.union(*sides.table.reported) - {*sides.pooled}))[:MOST_CONDITIONS]
-    words = EvidenceBasis(sides.taxonomy, conditions=names, differing=differing)
+    words = EvidenceBasis(sides.taxonomy, conditions=names, differing=differing, fields_differing=fields_differing)
     samples = (_sample(sides.sim, words, names), _sample(sides.real, words, names))
     if not sides.sim.n or not sides.real.n:
         return words, None, samples
@@ -183,20 +200,16 @@ def _sample(side: ComparisonSide, basis: EvidenceBasis, names: Sequence[str]) ->
             [signature.labels for signature in signatures],
             [signature.phase for signature in signatures],
             {name: rows.levels(name) for name in names},
-            rows.signals | _constant(basis.contract_signal(domain), len(rows)),
+            rows.signals | basis.contract_signals(domain, rows.contracts),
             rows.sessions,
         ),
         SuccessBatch(
             len(others),
             {name: others.levels(name) for name in names},
-            others.signals | _constant(basis.contract_signal(domain), len(others)),
+            others.signals | basis.contract_signals(domain, others.contracts),
             others.sessions,
         ),
     )
-
-
-def _constant(signals: Mapping[str, float], size: int) -> dict[str, Array]:
-    return {name: np.full(size, value) for name, value in signals.items()}
 
 
 def signature_batch(counts: Mapping[Signature, float]) -> FailedBatch:
@@ -214,7 +227,7 @@ def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
     rows = side.failed
     signatures = [rows.signatures[index] for index in rows.signature_index.tolist()]
     conditions: dict[str, list[Level]] = {name: [*rows.levels(name)] for name in basis.conditions}
-    signals = rows.signals | _constant(basis.contract_signal(domain), len(rows))
+    signals = rows.signals | basis.contract_signals(domain, rows.contracts)
     counts, sessions = _counts(side), [*rows.sessions]
     if len(rows) < side.failures:
         unread = _unread(side)

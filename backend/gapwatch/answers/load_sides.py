@@ -25,6 +25,7 @@ from gapwatch.answers.tallies import ALL_TIME, Tally, matching
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory
 from gapwatch.store.read import sides as store
+from gapwatch.store.read.robot_contracts import robot_contracts
 from gapwatch.store.read.sides import (
     BucketCount,
     CellCount,
@@ -114,6 +115,7 @@ class _Loader:
             replace(side, data=SideData(*part), population=population)
             for side, part in zip(sides, parts, strict=True)
         )
+        real = self._with_robot_contracts(real)
         shared = SharedData(
             None if days is None else days.real,
             self._load_trend(days),
@@ -290,6 +292,28 @@ class _Loader:
     def _read_contracts(self, sides: Sequence[ComparisonSide]) -> list[list[ContractCount]]:
         selections = [(side.scope, side.window) for side in sides]
         return store.each_contract_counts(self._connection, self._project_id, selections, self._edges)
+
+    def _with_robot_contracts(self, real: ComparisonSide) -> ComparisonSide:
+        """Say who ran under which contract where there are several. Counts know no robots, so those of a filter
+        are counted from the same episodes."""
+        contracts = real.data.contracts
+        is_filtered = not real.filter.is_open
+        if contracts is None or real.scope.source_ids is None or not (len(contracts) > 1 or is_filtered):
+            return real
+        if not any(count.body is not None for count in contracts):
+            return real
+        found = robot_contracts(self._connection, self._project_id, real.scope, real.window, real.filter)
+        if is_filtered:
+            bodies = {count.contract_id: count for count in contracts}
+            episodes: dict[int, int] = {}
+            for one in found:
+                episodes[one.contract_id] = episodes.get(one.contract_id, 0) + one.episodes
+            contracts = [
+                replace(bodies[number], episodes=n)
+                for number, n in sorted(episodes.items(), key=lambda item: -item[1])
+                if number in bodies
+            ]
+        return replace(real, data=replace(real.data, contracts=contracts, robot_contracts=found))
 
     def _read_failure_counts(self, sides: Sequence[ComparisonSide]) -> list[list[FailureCount]]:
         selections = [(side.scope, side.window) for side in sides]

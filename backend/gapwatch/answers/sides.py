@@ -141,7 +141,8 @@ class Sides:
 
     @cached_property
     def contract(self) -> ContractPair:
-        return pair_contracts(self.sim.contracts, self.real.contracts, self.words)
+        robots = self.real.data.robot_contracts or ()
+        return pair_contracts(self.sim.contracts, self.real.contracts, self.words, robots)
 
     @property
     def words(self) -> tuple[str, str]:

@@ -40,6 +40,8 @@ class IncidentFacts:
     robots: AffectedRobots = field(default_factory=lambda: AffectedRobots((), ()))
     # Who stands out since the change, in the words of the deployment's page.
     odd_one: str | None = None
+    # Whose contract differs from that of sim, and in which field.
+    contract: str | None = None
     runbooks: Sequence[str] = ()
     headlines: Mapping[ReasonKind, str] = field(default_factory=dict)
     known: Sequence[ReasonKind] = ()
@@ -99,6 +101,7 @@ def build(facts: IncidentFacts) -> dict[str, Any]:
             "verdict": facts.robots.verdict,
         },
         "odd_one": facts.odd_one,
+        "contract": facts.contract,
         "runbooks": list(facts.runbooks),
         "link": facts.link,
     }
@@ -134,6 +137,8 @@ def lines(content: Mapping[str, Any]) -> list[str]:
         paragraphs.append("Worst: " + "; ".join(slice_words(content["worst_slices"])) + ".")
     for change in content.get("changes", ()):
         paragraphs.append(f"Before it: {change['title']} ({change['kind']}, {clock(change['at'])}).")
+    if content.get("contract"):
+        paragraphs.append(f"Contract: {content['contract']}")
     if content.get("odd_one"):
         paragraphs.append(f"Since the change {content['odd_one']}")
     affected = content.get("robots", {}).get("affected")

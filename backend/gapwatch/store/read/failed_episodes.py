@@ -31,6 +31,7 @@ class SampledRow(NamedTuple):
     numbers: bytes | None
     signal_names_id: int | None
     signals: bytes | None
+    contract_id: int | None = None
 
 
 class SampledRows:
@@ -49,6 +50,8 @@ class SampledRows:
         self._rows, self._words, self._names = rows, words, names
         self.ids: Sequence[str] = [row.id for row in rows]
         self.sessions: Sequence[str | None] = [row.session for row in rows]
+        # 0 of those that sent none.
+        self.contracts: Sequence[int] = [row.contract_id or 0 for row in rows]
         self.stands_for = np.array(stands_for, dtype=float)
         as_sent = [Signature(row.phase, tuple(row.labels or ()), row.category) for row in rows]
         in_order = {sent: sent._replace(labels=tuple(sorted(set(sent.labels)))) for sent in dict.fromkeys(as_sent)}

@@ -59,7 +59,8 @@ class PairRow(NamedTuple):
 FAILED = """
 SELECT {side} AS side, (w.number - 1)::int AS stretch, e.id, e.session, e.failure_phase AS phase,
        e.failure_labels AS labels, e.failure_category AS category, e.condition_set_id, e.number_names_id,
-       array_send(e.numbers) AS numbers, e.signal_names_id, array_send(e.signals) AS signals
+       array_send(e.numbers) AS numbers, e.signal_names_id, array_send(e.signals) AS signals,
+       e.contract_id
 FROM {source} e
 """
 
