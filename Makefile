@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-populations bench-fairness bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -125,6 +125,10 @@ bench-promises: .venv/installed-dev
 
 bench-populations: .venv/installed-dev
 	@$(BIN)/python -m bench.populations $(ARGS)
+
+# When it began and with what: shapes of a fall, releases, dates of alarms, correlated suspects.
+bench-onset: .venv/installed-dev
+	@$(BIN)/python -m bench.onset $(ARGS)
 
 bench-fairness: .venv/installed-dev
 	@$(BIN)/python -m bench.fairness $(ARGS)

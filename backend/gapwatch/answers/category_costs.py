@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 
 from gapwatch.answers import ledger
-from gapwatch.answers.contract_pairs import READ_ON
+from gapwatch.answers.differing_contracts import differing_words
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.question import Question
@@ -41,8 +41,7 @@ def leading_cost(
     made = _ledger(connection, project_id, slug, window, now, None)
     if made is None:
         return None, None
-    contract = next((one.message for one in made.warnings if one.code == "contract-differs"), None)
-    return leading_part(made), None if contract is None else contract.removesuffix(READ_ON).strip()
+    return leading_part(made), differing_words(made.warnings)
 
 
 def _ledger(

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from gapwatch.answers.differing_contracts import contract_sentence
 from gapwatch.statistics.change.fallen_robots import FallenRobots, RobotSides, fallen_robots
 from gapwatch.store.alerting import events, incident_counts, watch_queue
 from gapwatch.store.alerting.incident_counts import SeriesRow
 from gapwatch.store.alerting.incident_list import changed_at, dating_alert
 from gapwatch.store.core.database import Connection
+from gapwatch.store.read.sides import Window
 from gapwatch.watching.changes import (
     EPISODES_AROUND,
     AffectedRobots,
@@ -51,6 +53,8 @@ class IncidentChange:
     slices: list[dict[str, Any]]
     failures: int
     computed_at: datetime
+    # Whose contract differs from that of sim since the change, and in which field.
+    contract: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ def incident_change(
         )
         for place, name in enumerate(names)
     ]
+    computed_at = watch_queue.now(connection)
     found = IncidentChange(
         change=change,
         events=rank_events(
@@ -120,7 +125,10 @@ def incident_change(
         robots=robots,
         slices=worst_slices([LevelShare(one.condition, one.level, one.successes, one.n) for one in levels]),
         failures=incident_counts.failures_since(*of_deployment, estimate),
-        computed_at=watch_queue.now(connection),
+        computed_at=computed_at,
+        contract=contract_sentence(
+            connection, project_id, incident["deployment"], Window(estimate, None), computed_at
+        ),
     )
     return found, series
 
