@@ -35,8 +35,6 @@ LEAST_PRICE, FREE_DAY = 6.0, 3.5
 RELEASE_CREDIT, SITES_DIFFER = 3.0, 0.01
 # A release is blamed only if a step on any day before it fits worse by this, in twice the log-likelihood.
 RELEASE_LEAD = 1.5
-# A ramp must fit better than a step by this, so that either is taken for the other about equally often.
-RAMP_PRICE = 0.5
 # The days within this gain of the best one contain the day of the change in 95 % of cases: Hansen 2000, Table I.
 DAY_SET = 7.35
 # More sites or robots than this share one level in the models of time; as groups they are still compared.
@@ -120,7 +118,7 @@ def find_onset(days: Sequence[DayCount], k_sim: int, n_sim: int, events: Sequenc
     step_gain = mean_gain(step.gain / spread)
     off = step_gain - shapes.step.gain
     net = {
-        "gradual_drift": shapes.ramp.gain + off - price - RAMP_PRICE,
+        "gradual_drift": shapes.ramp.gain + off - price,
         "step_change": step_gain - price,
         "recovered": shapes.recovered.gain + off - price,
         "release_regression": release.best / spread - price - log(max(1, len(releases))),
