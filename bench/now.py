@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.change.present import find_present
+from gapwatch.statistics.change.present import REACH, find_present
 from gapwatch.statistics.estimates.odd_ones import Member, odd_ones
 from gapwatch.statistics.estimates.rates import wilson
 
@@ -22,7 +22,6 @@ Rates = NDArray[np.float64]
 
 SEED = 20261118
 HISTORY = 3000
-REACH = 1000
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ Why = Literal["release", "change", "baseline", "start", "drifting"]
 Interval = tuple[float, float]
 
 # Attempts that are read of a deployment, whatever came of them: what one fold costs does not grow with the years.
-ATTEMPTS = 1200
+ATTEMPTS = 2400
 MOST_ROBOTS = 100
 
 
@@ -79,7 +79,7 @@ class StoredMove:
 
 @dataclass(frozen=True)
 class StoredPresent:
-    """The real side of the present. `is_cut`: the regime began before the newest thousand, where we stop looking.
+    """The real side of the present. `is_cut`: the regime began before the newest 2000, where we stop looking.
 
     `is_chosen`: where it began was chosen because the episodes differ.
     `aborted` and `abandoned` are attempts of the regime that enter no rate.

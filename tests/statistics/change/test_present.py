@@ -19,8 +19,9 @@ def test_the_rate_now_is_covered_whatever_happened(scenario: Scenario) -> None:
 
 def test_a_step_is_named_and_a_constant_rate_is_steady() -> None:
     rng = np.random.default_rng(2)
-    fell = Scenario("step", lambda: step(0.9, 0.75, 100), ("fell",))
-    assert run(fell, RUNS, rng).right >= 0.9
+    for before in (0.9, 0.8):
+        fell = Scenario("step", lambda rate=before: step(rate, rate - 0.15, 100), ("fell",))  # type: ignore[misc]
+        assert run(fell, RUNS, rng).right >= 0.9
     steady = [Scenario("constant", lambda rate=rate: constant(rate), ("steady",)) for rate in CONSTANTS]  # type: ignore[misc]
     assert np.mean([run(one, RUNS // 2, rng).right for one in steady]) >= 0.95
 
@@ -73,6 +74,12 @@ def test_a_line_is_still_falling() -> None:
     rates = np.concatenate([np.full(400, 0.96), np.linspace(0.96, 0.4, 400)])
     present = find_present(rng.random(800) < rates)
     assert (present.start, present.moved.verdict) == ("drifting", "falling")
+
+
+def test_the_split_goes_the_way_of_the_newest() -> None:
+    # A rise long ago is larger than the fall of the newest, and is not what is said.
+    present = find_present(outcomes((160, 200), (940, 1000), (85, 100)))
+    assert present.moved.verdict == "fell"
 
 
 @pytest.mark.parametrize("n", [0, 1, FEWEST - 1])
