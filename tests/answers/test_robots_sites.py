@@ -51,6 +51,14 @@ def test_a_site_is_named_before_its_robots_and_one_robot_before_its_site():
     assert odd_sentence(None, None) is None
 
 
+def test_who_does_better_than_the_others_is_no_headline():
+    robots = compare_units({"a": (99, 100), "b": (70, 100), "c": (72, 100), "d": (71, 100)}, "robot")
+    assert robots is not None and [unit.name for unit in robots.odd] == ["a"]
+    assert odd_sentence(robots, None) is None
+    both = compare_units({"a": (99, 100), "b": (70, 100), "c": (72, 100), "d": (71, 100), "e": (30, 100)}, "robot")
+    assert (odd_sentence(both, None) or "").startswith("e alone: 30 %, the others 71 %.")
+
+
 def test_a_difference_that_does_not_matter_is_no_headline():
     """Three points, established by two hundred thousand episodes."""
     group = compare_units({"a": (45_000, 50_000), "b": (46_500, 50_000), "c": (46_500, 50_000)}, "robot")

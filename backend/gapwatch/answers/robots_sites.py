@@ -91,10 +91,14 @@ class UnitGroup:
     def odd(self) -> list[UnitRate]:
         return [unit for unit in self.units if unit.stands_out]
 
+    @property
+    def worse(self) -> list[UnitRate]:
+        return [unit for unit in self.odd if unit.verdict == "worse"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class RobotsAnswer(Answer):
-    """A group is null where there is only one robot, or one site. `sentence` says who stands out, if anybody."""
+    """A group is null where there is only one robot, or one site. `sentence` says who does worse, if anybody."""
 
     robots: UnitGroup | None
     sites: UnitGroup | None
@@ -126,12 +130,13 @@ def answer_robots(sides: Sides) -> RobotsAnswer:
 def odd_sentence(robots: UnitGroup | None, sites: UnitGroup | None) -> str | None:
     """Who stands out, for the headline of page and report, and for messages; None where nobody does.
 
-    A site before its robots, unless a single robot is what makes the site stand out.
+    A site before its robots, unless a single robot is what makes the site stand out. Only who does worse: one that
+    does better calls for nothing, and the figure shows it.
     """
-    odd_robots = [] if robots is None else robots.odd
-    if sites is not None and sites.odd and len(odd_robots) != 1:
+    worse_robots = [] if robots is None else robots.worse
+    if sites is not None and sites.worse and len(worse_robots) != 1:
         return _sentence(sites)
-    return _sentence(robots) if robots is not None and odd_robots else None
+    return _sentence(robots) if robots is not None and worse_robots else None
 
 
 def compare_units(
@@ -282,7 +287,7 @@ def _z(design_effect: float) -> float:
 
 def _sentence(group: UnitGroup) -> str | None:
     """osaka-3 alone: 82 %, the others 93 %. And what happened to it, with its age."""
-    odd, others = group.odd, group.others
+    odd, others = group.worse, group.others
     if not odd or others is None:
         return None
     rest = f"the others {_percent(others.value)}"

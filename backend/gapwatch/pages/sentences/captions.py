@@ -108,13 +108,16 @@ def few_levels(number: int, fewest: int) -> str:
 
 
 def odd_one(robots: RobotsAnswer) -> Sentence | None:
-    """The robot or the site that stands out, at the end of the headline."""
+    """The robot or the site that does worse than the others, at the end of the headline."""
     return None if robots.sentence is None else say(strong(robots.sentence))
 
 
 def robots_finding(robots: RobotsAnswer) -> str:
     if robots.sentence is not None:
         return robots.sentence
+    better = [unit.name for group in robots.groups for unit in group.odd]
+    if better:
+        return f"Better than the others: {', '.join(better[:3])}. Nobody does worse."
     return "Nobody stands out: what differs here, chance explains, or it is less than 5 points."
 
 
