@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 import pytest
 from answers.lab import NOON, attempts, real, sim
 from people import Browser, somebody
+
+from gapwatch.answers.before_words import told_of_before
 
 BERLIN = "/deployments/berlin-line-3"
 HELD = ("ledger", "slices", "signals", "failures")
@@ -107,8 +110,56 @@ def test_where_nothing_changed_it_says_so(lab):
         answer = lab.ask(f"{BERLIN}/{name}", against="before")
         assert answer["n_sim"] == 0
         assert answer["reason"] == (
-            "No change is known since the first episodes of 1.4.0 on 5 Oct: there is no before to hold them against."
+            "No change is known since the first episodes of 1.4.0 on 5 Oct, and no event: "
+            "there is no before to hold them against."
         )
+
+
+def test_where_nothing_changed_the_newest_event_divides(lab):
+    steady = [real("failure" if i % 10 == 0 else "success", at=NOON + timedelta(hours=i)) for i in range(240)]
+    lab.send([*steady, *attempts(sim, 57, 3)])
+    for day, title in ((2, "Moved to Wi-Fi"), (5, "New gripper pads")):
+        lab.event("mitigation", NOON + timedelta(days=day), title)
+    answer = lab.ask(f"{BERLIN}/slices", against="before")
+    assert answer["against"]["name"] == "before “New gripper pads” on 10 Oct"
+    assert answer["window"]["name"] == "since “New gripper pads” on 10 Oct"
+    # Its day is of neither side.
+    assert (answer["n_sim"], answer["n_real"]) == (4 * 24 + 12, 240 - 5 * 24 - 12)
+    # The present itself is not divided by it.
+    assert lab.ask(f"{BERLIN}/slices", window="now")["n_real"] == 240
+
+
+def test_no_sentence_of_what_was_before_speaks_of_sim(changed):
+    def texts(value, name=""):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                yield from texts(inner, key)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from texts(inner, name)
+        elif isinstance(value, str) and name in ("why", "evidence", "sentence", "message", "reason"):
+            yield value
+
+    ledger = changed.ask(f"{BERLIN}/ledger", against="before")
+    said = [text for name in HELD for text in texts(changed.ask(f"{BERLIN}/{name}", against="before"))]
+    assert any("before" in text for part in ledger["categories"] for text in part["why"]), ledger["categories"]
+    assert not [text for text in said if re.search(r"\bsim|simulat|\breal\b", text)], said
+
+
+@pytest.mark.parametrize(
+    ("of_sim", "of_before"),
+    [
+        ("residual (4 here, 1 in sim) lies above what is usual", "residual (4 since, 1 before) lies above what is usual"),
+        ("lighting dim costs 8 points more here than in sim", "lighting dim costs 8 points more since than before"),
+        ("lighting dim is as frequent here as in sim and costs 3 points", "lighting dim is as frequent as before and costs 3 points"),
+        ("lighting dim is 2.1 times as rare here and", "lighting dim is 2.1 times as rare as before and"),
+        ("glare was never simulated, is met in 30 % of real episodes and", "glare was never met before, is met in 30 % since then and"),
+        ("slip, which sim does not log (4 here), lies", "slip, which was not logged before (4 since), lies"),
+        ("signal a 4 is above 99 % of sim successes; b", "signal a 4 is above 99 % of the successes before; b"),
+    ],
+)  # fmt: skip
+def test_sentences_are_told_of_before(of_sim, of_before):
+    assert told_of_before(of_sim) == of_before
 
 
 def test_a_release_is_held_against_the_version_before_it(lab):

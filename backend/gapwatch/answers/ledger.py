@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gapwatch.answers.answer import Answer, Caution, Interval
 from gapwatch.answers.answer_kind import AnswerKind, AnswerTable, TableRow
+from gapwatch.answers.before_words import all_told_of_before, cautions_of_before, told_of_before
 from gapwatch.answers.failure_weights import NEEDS as WEIGHING_NEEDS
 from gapwatch.answers.failure_weights import CategoryEpisode, EvidenceBasis, WeighedSides, weigh_sides
 from gapwatch.answers.needs import Need
@@ -163,7 +164,7 @@ def answer_ledger(
         shared["warnings"] = (*shared["warnings"], _simpson(split.parts))
     rest = None if made.unattributed is None else _part(made.unattributed, weighed)
     parts = tuple(_part(entry, weighed) for entry in made.entries)
-    return LedgerAnswer(
+    answer = LedgerAnswer(
         **shared,
         drop=made.drop,
         categories=parts,
@@ -182,6 +183,7 @@ def answer_ledger(
         headline=_headline(made.drop, parts, rest, weighed),
         model=_model_answer(weighed),
     )
+    return _told_of_before(answer) if sides.sim.is_before else answer
 
 
 def leading_part(ledger: LedgerAnswer) -> CategoryPart | None:
@@ -386,6 +388,30 @@ def _simpson(parts: Decomposition) -> Caution:
         "sign-turns",
         f"The crude drop is {crude:+.1f} points, but where both sides were tried it is {rate:+.1f}: "
         "the two were not tried on the same things. Read the rate.",
+    )
+
+
+def _told_of_before(answer: LedgerAnswer) -> LedgerAnswer:
+    """The same, where what was before stands in the place of sim."""
+
+    def retold(part: CategoryPart) -> CategoryPart:
+        top = tuple(replace(one, evidence=all_told_of_before(one.evidence)) for one in part.episodes.top)
+        return replace(
+            part,
+            why=all_told_of_before(part.why),
+            episodes=replace(part.episodes, top=top),
+        )
+
+    model = answer.model
+    if model is not None:
+        terms = tuple(replace(fact, sentence=told_of_before(fact.sentence)) for fact in model.terms)
+        model = replace(model, terms=terms)
+    return replace(
+        answer,
+        categories=tuple(map(retold, answer.categories)),
+        unattributed=None if answer.unattributed is None else retold(answer.unattributed),
+        warnings=cautions_of_before(answer.warnings),
+        model=model,
     )
 
 

@@ -63,7 +63,11 @@ def load_sides(
     connection: Connection, project_id: int, subject: Subject, question: Question, needs: Need
 ) -> Sides:
     """Read what the needs call for. Afterwards the connection is not touched again."""
-    question = settle_window(question, subject.began(question.now))
+    began = subject.began(question.now)
+    before = subject.before_or_event(question.now) if question.is_against_before else None
+    if before is not None and before.then is not None:
+        began = replace(began, now=before.then, now_words=before.then_words)
+    question = settle_window(question, began)
     return _Loader(connection, project_id, subject, question, resolve(needs, question)).load()
 
 
@@ -132,7 +136,9 @@ class _Loader:
         is_asked = self._question.is_against_before or Need.SIGNALS in self._needs
         if not is_asked or self._question.asked_window != "now":
             return None
-        before = self._subject.before(self._question.now)
+        now = self._question.now
+        is_held = self._question.is_against_before
+        before = self._subject.before_or_event(now) if is_held else self._subject.before(now)
         if before is None:
             return None
         scope = self._subject.real_scope

@@ -153,7 +153,7 @@ class Sides:
     def against(self) -> HeldAgainst:
         if not self.sim.is_before:
             return SIMULATION
-        before = self.subject.before(self.question.now)
+        before = self.subject.before_or_event(self.question.now)
         if before is None:
             return HeldAgainst("before", "before the change", None)
         return HeldAgainst("before", before.words, Span(before.since, before.until))

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gapwatch.answers.tallies import ALL_TIME
-from gapwatch.answers.window_words import NOTHING_KNOWN, Before, Began, before_of, began, began_together
+from gapwatch.answers.window_words import (
+    NOTHING_KNOWN,
+    Before,
+    Began,
+    before_event,
+    before_of,
+    began,
+    began_together,
+)
 from gapwatch.errors import NotFound
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory, sides
@@ -45,6 +53,13 @@ class Subject:
         if self.deployment_id is None or present is None or present.facts.policy_id != self.policy_id:
             return None
         return before_of(present, self.version, now)
+
+    def before_or_event(self, now: datetime) -> Before | None:
+        """What the present can be held against: what was before it, else before the newest event."""
+        present = self.surroundings.present
+        if self.deployment_id is None or present is None or present.facts.policy_id != self.policy_id:
+            return None
+        return self.before(now) or before_event(present, self.surroundings.events, now)
 
     @property
     def sim_scope(self) -> Scope:

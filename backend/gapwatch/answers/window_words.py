@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from gapwatch.notation import count, date_words
 from gapwatch.statistics.change.present import REACH
+from gapwatch.store.read.directory import DatedEvent
 from gapwatch.tally.presents import StoredPresent
 
 EVERYTHING_STORED = "everything stored"
@@ -30,12 +32,17 @@ NOTHING_KNOWN = Began()
 
 @dataclass(frozen=True)
 class Before:
-    """The real episodes before the present regime: of the same version, or of the versions before a release."""
+    """The real episodes before the present regime: of the same version, or of the versions before a release.
+
+    Where nothing changed, those before the newest event; `then` is when the episodes since it begin.
+    """
 
     since: datetime | None
     until: datetime
     words: str
     is_earlier_version: bool
+    then: datetime | None = None
+    then_words: str = ""
 
 
 def day_words(at: datetime, now: datetime) -> str:
@@ -101,17 +108,31 @@ def before_of(present: StoredPresent | None, version: str, now: datetime) -> Bef
     return Before(since, until, words, is_earlier)
 
 
+def before_event(present: StoredPresent | None, events: Sequence[DatedEvent], now: datetime) -> Before | None:
+    """Where no change is known: what was before the newest event of the version; its day is of neither side."""
+    if present is None or present.facts.version_since is None:
+        return None
+    first = present.facts.version_since
+    for event in sorted(events, key=lambda one: one.at, reverse=True):
+        day = _day(event.at)
+        if day > first and day + timedelta(days=1) <= now - timedelta(days=1):
+            words = f"“{event.title}” on {day_words(event.at, now)}"
+            return Before(None, day, f"before {words}", False, day + timedelta(days=1), f"since {words}")
+    return None
+
+
 def no_before_words(present: StoredPresent | None, version: str, now: datetime) -> str:
     """Why there is no before."""
     if present is None or present.since is None:
         return "Nothing is known of its present yet, so there is no change to speak of."
     if present.is_cut:
         return (
-            f"No change is known in the {newest_words(present.regime.n)}: there is no before to hold them against."
+            f"No change is known in the {newest_words(present.regime.n)}, and no event: "
+            "there is no before to hold them against."
         )
     return (
-        f"No change is known since the first episodes of {version} on {day_words(present.since, now)}: "
-        "there is no before to hold them against."
+        f"No change is known since the first episodes of {version} on {day_words(present.since, now)}, "
+        "and no event: there is no before to hold them against."
     )
 
 

@@ -175,7 +175,10 @@ class DeploymentHandlers:
             and question.population == "these",
             asked_at=question.now,
             against=against_switch(
-                visit.frame.links, ("deployments", described.slug), asked.given, subject.before(question.now)
+                visit.frame.links,
+                ("deployments", described.slug),
+                asked.given,
+                subject.before_or_event(question.now),
             ),
             populations=population_switch(
                 visit.frame.links,
