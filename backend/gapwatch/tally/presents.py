@@ -17,6 +17,7 @@ Interval = tuple[float, float]
 # Attempts that are read of a deployment, whatever came of them: what one fold costs does not grow with the years.
 ATTEMPTS = 2400
 MOST_ROBOTS = 100
+FEWEST_A_ROBOT = 50
 
 
 class RecentAttempt(NamedTuple):
@@ -134,7 +135,7 @@ def make_present(attempts: Sequence[RecentAttempt], facts: PresentFacts) -> Stor
         before=None if present.before is None else _stored(present.before),
         before_until=_until(own, present),
         moved=StoredMove(present.moved.change, present.moved.interval, present.moved.verdict),
-        robots=_robots(regime, effect),
+        robots=_robots(own, regime, effect),
         design_effect=effect,
         before_since=_before_since(own, earlier, present),
     )
@@ -197,8 +198,17 @@ def _design_effect(own: Sequence[RecentAttempt]) -> float:
     return max(1.0, sums.likeness().design_effect)
 
 
-def _robots(regime: Sequence[RecentAttempt], design_effect: float) -> tuple[StoredRobot, ...]:
-    """Each robot's newest episodes of the regime, and which of them stand out."""
+def _robots(
+    own: Sequence[RecentAttempt], regime: Sequence[RecentAttempt], design_effect: float
+) -> tuple[StoredRobot, ...]:
+    """Each robot's newest episodes of the regime, and which of them stand out.
+
+    A regime of a few hours tells no robot from the others, and would hide one that was odd for weeks: below 50
+    episodes a robot, the newest of the version are taken in its place.
+    """
+    named = {one.robot for one in regime if one.robot is not None}
+    if len(regime) < FEWEST_A_ROBOT * len(named):
+        regime = own[-NEWEST * len(named) :]
     counts: dict[str, list[int]] = {}
     for one in reversed(regime):
         if one.robot is not None:

@@ -145,9 +145,9 @@ def _regime(x: Array, known_from: int, design_effect: float) -> tuple[RegimeStar
             return "drifting", since + line, segment[: line if line >= FEWEST else NEWEST]
         start, since, before = "found", since + split, segment[:split]
         split = _scan(x[since:], design_effect) if len(x) - since >= 2 * FEWEST else None
-    if start == "found":
-        return start, since, before
     segment = x[since:]
+    if start == "found" and len(segment) < LONG_BEFORE + NEWEST:
+        return start, since, before
     split = _compare_newest(segment, design_effect)
     if split is None:
         return start, since, before
