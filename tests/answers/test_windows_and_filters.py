@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 from answers.lab import NOON, attempts, real, sim
 
@@ -168,3 +169,19 @@ def test_the_fleet_comes_in_pages_and_knows_windows(lab):
     assert [d["real"]["n"] for d in recent] == [1, 1, 0, 0, 0]
     # No sim episode lies in the window, so the whole baseline stands.
     assert recent[0]["sim"]["n"] == 4
+
+
+# The present is its own window, and a calendar holds for all time.
+NO_WINDOW = {"/api/v1/deployments/{slug}/now", "/api/v1/deployments/{slug}/calendar"}
+
+
+def test_every_answer_about_a_deployment_takes_a_window_by_name(service):
+    """From the table of routes, so that a new answer is asked as well."""
+    paths = httpx.get(f"{service.url}/api/v1/openapi.json").json()["paths"]
+    taking = {
+        path: {parameter["name"] for parameter in methods["get"].get("parameters", [])}
+        for path, methods in paths.items()
+        if "get" in methods and ("/deployments/" in path or "/policies/" in path)
+    }
+    assert len(taking) > 10
+    assert {path for path, names in taking.items() if "window" not in names} == NO_WINDOW

@@ -3,6 +3,7 @@
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -155,8 +156,15 @@ def test_the_theme_button_goes_through_system_light_and_dark_and_is_remembered(o
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
 
 
-def test_times_are_local_with_utc_on_hover(chromium, service, hostile):
-    context = chromium.new_context(base_url=service.url, timezone_id="Asia/Tokyo")
+@pytest.mark.parametrize(
+    ("zone", "clock", "typed", "sent"),
+    [
+        ("Asia/Tokyo", "19:00", "2026-10-09T08:30", "2026-10-08T23:30:00Z"),
+        ("America/Los_Angeles", "03:00", "2026-10-08T20:30", "2026-10-09T03:30:00Z"),
+    ],
+)
+def test_times_are_those_of_the_reader(chromium, service, hostile, zone, clock, typed, sent):
+    context = chromium.new_context(base_url=service.url, timezone_id=zone)
     page = context.new_page()
     page.goto("/sign-in")
     page.fill("input[name=email]", hostile.admin["email"])
@@ -165,8 +173,16 @@ def test_times_are_local_with_utc_on_hover(chromium, service, hostile):
     page.goto(f"/episodes/{hostile.failed}")
     time = page.locator("time[data-time]").first
     assert time.get_attribute("title").endswith("10:00:00 UTC")
-    assert time.inner_text().endswith("19:00")
-    assert "Asia/Tokyo" in page.locator("[data-zone]").inner_text()
+    assert time.inner_text().endswith(clock)
+    assert zone in page.locator("[data-zone]").inner_text()
+    # What is typed is local, what is sent is UTC, and what comes back is local again.
+    page.goto(PAGES["deployment"])
+    page.click(".window-picker summary")
+    assert zone in page.locator(".window-picker label").first.inner_text()
+    page.fill(".window-picker input[name=since]", typed)
+    page.click(".window-picker button")
+    page.wait_for_url(lambda url: f"since={quote(sent, safe='')}" in url)
+    assert page.input_value(".window-picker input[name=since]") == typed
     context.close()
 
 

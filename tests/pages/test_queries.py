@@ -66,6 +66,10 @@ def test_a_deployment_takes_at_most_ten_queries(count_queries):
         assert len(count_queries(f"/deployments/berlin-line-3?{window}")) <= 10
 
 
+def test_what_was_before_takes_no_more_queries(count_queries):
+    assert len(count_queries("/deployments/berlin-line-3?against=before")) <= 10
+
+
 def add_incidents(project, number: int) -> None:
     """So many more deployments with an incident of three alerts each."""
     with project.database.transaction() as connection:
