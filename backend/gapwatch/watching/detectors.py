@@ -120,8 +120,8 @@ class RankDetector:
             within = list(range(0, self.watch.learn, drift_shape.DATED_TO))
         return [*self.state.began, *within, self.watch.learn - 1]
 
-    def update(self, values: Sequence[float]) -> list[Crossing]:
-        return drift_shape.update_shape(self.watch, self.state, values)
+    def update(self, values: Sequence[float], days: Sequence[int] = ()) -> list[Crossing]:
+        return drift_shape.update_shape(self.watch, self.state, values, days)
 
     def update_block(self, values: Sequence[float]) -> list[Crossing]:
         return drift_shape.update_shape_block(self.watch, self.state, values)

@@ -24,7 +24,7 @@ from gapwatch.watching.detector_run import (
     evidence_of,
     keep_marks,
 )
-from gapwatch.watching.detectors import LevelDetector, SimDetector
+from gapwatch.watching.detectors import LevelDetector, RankDetector, SimDetector
 from gapwatch.watching.joint_signals import feed_together
 from gapwatch.watching.kinds import RULE_KINDS
 from gapwatch.watching.rule_kind import EpisodeWatch, RuleSeries
@@ -329,6 +329,8 @@ class _Queue:
         if isinstance(detector, SimDetector):
             days = [batch.circumstances[i].day for i in indices]
             return detector.update(values, days, [batch.shift_in_sim(i) for i in indices])
+        if isinstance(detector, RankDetector):
+            return detector.update(values, [batch.circumstances[i].day for i in indices])
         return detector.update(values)
 
     def _update_parts(self, parts: Sequence[SessionPart], indices: Sequence[int]) -> list[Crossing]:

@@ -166,3 +166,15 @@ def test_a_fall_of_ten_points_is_dated_within_25_episodes():
         crossings = update_level(LevelWatch(arl=20_000), LevelState(), values.tolist())
         missed += [abs(one.change - at) for one in crossings if one.kind == "breach" and one.number >= at][:1]
     assert np.median(missed) <= 25
+
+
+def test_half_way_back_is_not_over_while_it_would_alarm_again():
+    """From 90 to 60 %, then 80 %: more than half way, and 10 points below. Back at 90 % it is over."""
+    rng = np.random.default_rng(8)
+    stays = 0
+    for _ in range(20):
+        values = coins(rng, (0.9, 1000), (0.6, 200), (0.8, 1500))
+        stays += [crossing.kind for crossing in watched(values)] == ["breach"]
+        recovered = coins(rng, (0.9, 1000), (0.6, 200), (0.9, 400))
+        assert [crossing.kind for crossing in watched(recovered)][:2] == ["breach", "recovery"]
+    assert stays >= 12

@@ -88,7 +88,7 @@ def test_batches_and_stored_state_give_the_same_to_the_bit():
     whole, state, found = ShapeState(), ShapeState(), []
     expected = update_shape(ShapeWatch(), whole, values)
     for at in range(0, len(values), 41):
-        state = ShapeState(**json.loads(json.dumps(asdict(state))))
+        state = ShapeState.load(json.loads(json.dumps(asdict(state))))
         found += update_shape(ShapeWatch(), state, values[at : at + 41])
     assert [(c.kind, c.number, c.value) for c in found] == [(c.kind, c.number, c.value) for c in expected]
     assert asdict(state) == asdict(whole)
@@ -146,3 +146,23 @@ def test_a_change_within_the_reference_is_dated_there(at):
     found = [first_breach([*rng.normal(size=at), *rng.normal(2, 1, size=400)]) for _ in range(30)]
     assert all(found)
     assert np.median([abs(f.change - at) for f in found]) <= 10
+
+
+def test_days_that_differ_are_worth_less_and_a_slow_change_ends_slowly():
+    generator = np.random.default_rng(5)
+    days = np.repeat(np.arange(20), 100)
+    alarms = {False: 0, True: 0}
+    for _ in range(12):
+        values = (generator.normal(size=20) * 0.4)[days] + generator.normal(size=2000)
+        for with_days in alarms:
+            found = update_shape(
+                ShapeWatch("lower"), ShapeState(), values.tolist(), days.tolist() if with_days else ()
+            )
+            alarms[with_days] += any(crossing.kind == "breach" for crossing in found)
+    assert alarms[True] <= 3
+    assert alarms[False] >= 8
+    # A small fall that shows after some hundred episodes is not over after sixty without suspicion.
+    values = [generator.normal(size=400), generator.normal(-0.35, 1, size=600), generator.normal(size=1500)]
+    watch = ShapeWatch("lower", learn=400, clear_episodes=60)
+    breach, recovery, *_ = update_shape(watch, ShapeState(), np.concatenate(values).tolist())
+    assert recovery.number - breach.number >= breach.facts["since"]["n"] > 60

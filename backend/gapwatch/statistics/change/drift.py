@@ -31,6 +31,9 @@ Z_LIMIT = 1.6448536269514722
 ORDINARY_BELOW = 100.0
 # Steps of so many levels and values are remembered within a batch.
 MOST_REMEMBERED = 1000
+# The bet whose winnings tell since when a series has risen again, by how many standard errors that must be more than
+# half way, and the most episodes that must show it.
+RISE_BET, Z_RISE, LONGEST_RISE = 0.4, 3.5, 250
 # A reference is learned from at least this many sessions, even if they are long.
 LEARN_SESSIONS = 50
 
@@ -56,13 +59,25 @@ class Climb:
     """Evidence that the level is more than half way back to `goal`: recovery has its own condition.
 
     Half way is measured from all `n` episodes since the fall, not only from those that raised the alarm: they were
-    the worst.
+    the worst. The episodes since it rose must also reach `enough` on average, and be as many as tell that from half
+    way: better and still below what raises the alarm is not over, and would be told again.
     """
 
     goal: float
     n: int
     total: float
     strength: list[float] = field(default_factory=lambda: [0.0] * len(BETS))
+    enough: float = 0.0
+    fell_to: float = 0.0
+    # Since the best bet last had nothing: what it has won, in how many episodes, and their sum.
+    best: float = 0.0
+    risen_n: int = 0
+    risen_total: float = 0.0
+
+    @classmethod
+    def after(cls, goal: float, enough: float, n: int, total: float) -> Climb:
+        """From the episodes that showed the fall."""
+        return cls(goal, n, total, enough=enough, fell_to=total / max(1, n))
 
     def step(self, y: float, n: int = 1, effect: float = 1.0) -> float:
         """Add one episode, as in `update_level` with the sides swapped; or a part of a session, of n episodes."""
@@ -72,7 +87,20 @@ class Climb:
         gain = (y - half_way) / half_way
         power = 1 / effect
         self.strength = [(1 + bet * gain) ** power * (m + n) for bet, m in zip(BETS, self.strength, strict=True)]
+        if self.best <= 1:
+            self.best, self.risen_n, self.risen_total = 1.0, 0, 0.0
+        self.best *= (1 + RISE_BET * gain) ** power
+        self.risen_n += n
+        self.risen_total += n * y
         return sum(self.strength) / len(BETS)
+
+    def is_over(self, evidence: float, clear_arl: float) -> bool:
+        if evidence < clear_arl or self.risen_total < self.enough * self.risen_n:
+            return False
+        half_way = within_scale((self.goal + self.fell_to) / 2)
+        above = max(0.01, self.enough - half_way)
+        needed = Z_RISE**2 * half_way * (1 - half_way) / above**2
+        return self.risen_n >= min(needed, LONGEST_RISE)
 
 
 @dataclass
@@ -176,8 +204,8 @@ def update_level(
     effect of as many episodes a day as it has; one level of a condition has its own p₀ and d. Change point:
     the start and the fall, of `FALLS`, for which the likelihood ratio against the reference's mean is largest (the
     CUSUM of its logarithm last at zero): bets are made against p₀, and win later than that. Recovery: the same
-    statistic upwards, against the level half way back, reaches `clear_arl`. Assumes numbers in [0, 1], each with
-    a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
+    statistic upwards, against the level half way back, reaches `clear_arl`, and the episodes since it rose are at
+    p₀ or above. Assumes numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
     unnamed sessions move together that mean falls below p₀ at times; dividing by d makes up for it in the normal
     approximation, which is measured (`bench/oncall.py`) and not a bound. Named sessions: `drift_by_sessions.py`.
     Source: Shin, Ramdas & Rinaldo 2023 (e-detectors); McCullagh & Nelder 1989 (quasi-likelihood). Measured with
@@ -202,7 +230,7 @@ def update_level(
             state.total += y
             spread.add_alarmed(y, None if here is None else here.day)
             evidence = state.climb.step(y, 1, spread.certain_effect)
-            if evidence >= watch.clear_arl:
+            if state.climb.is_over(evidence, watch.clear_arl):
                 spread.end_alarm()
                 crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
                 m1, m2, m3, m4, best = 0.0, 0.0, 0.0, 0.0, [0.0] * 4
@@ -241,10 +269,14 @@ def _fallen(watch: LevelWatch, state: LevelState, index: int, number: int, evide
     """Go over to looking for the recovery."""
     state.since_n, state.since_total = dated_since(state)
     crossing = level_crossing("breach", state, index, number, evidence, watch.arl, watch.worse == "higher")
-    goal = state.limit if state.reference_value is None else state.reference_value
-    state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
+    start_climb(state)
     state.spread.forget_waiting()
     return crossing
+
+
+def start_climb(state: LevelState) -> None:
+    goal = state.limit if state.reference_value is None else state.reference_value
+    state.climb = Climb.after(goal or 0.0, state.limit or 0.0, state.since_n, state.since_total)
 
 
 def _learn_episode(

@@ -156,7 +156,7 @@ def update_against_sim(
     runs of episodes or days vary more than chance has them. `shifts` say by how much sim's own rate in the
     episode's cell of conditions lies above its mean: taken from the outcome, they leave what is lost in equal
     conditions. The change is the start of the strongest process, so to within 50.
-    Recovery: as in `update_level`, against the level half way back to sim.
+    Recovery: as in `update_level`, against the level half way back to sim, and no more than `above` below it.
     Assumes independent episodes on each side while nothing changes. Source: Turner & Grünwald 2023; Shin, Ramdas &
     Rinaldo 2023 for the sum. Smallest n: 10 real and 50 sim episodes.
     """
@@ -172,7 +172,7 @@ def update_against_sim(
         if state.climb is not None:
             state.spread.add_alarmed(x, days[index] if days else None)
             evidence = state.climb.step(min(1.0, max(0.0, shifted)), 1, state.spread.certain_effect)
-            if evidence >= watch.clear_arl:
+            if state.climb.is_over(evidence, watch.clear_arl):
                 state.spread.end_alarm()
                 crossings.append(sim_crossing("recovery", state, index, number, evidence, watch.clear_arl))
                 state.filled, state.filled_successes, state.run_n, state.run_successes = 0, 0.0, 0, 0.0
@@ -191,7 +191,7 @@ def update_against_sim(
         if judgement is not None:
             evidence, threshold = judgement
             crossings.append(sim_crossing("breach", state, index, number, evidence, threshold))
-            state.climb = Climb(sim_rate, state.since_n, state.since_successes)
+            state.climb = Climb.after(sim_rate, sim_rate - watch.above, state.since_n, state.since_successes)
             state.processes = []
             state.spread.forget_waiting()
     return crossings

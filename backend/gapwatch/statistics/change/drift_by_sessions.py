@@ -28,6 +28,7 @@ from gapwatch.statistics.change.drift import (
     level_crossing,
     level_strength,
     session_facts,
+    start_climb,
     take_limit,
     take_robot_limit,
     walk,
@@ -124,7 +125,7 @@ def update_level_by_sessions(
         if state.climb is not None:
             state.n, state.total = state.n + part.n, state.total + part.n * y
             evidence = state.climb.step(y, part.n) if part.is_judged else 0.0
-            if evidence >= watch.clear_arl:
+            if state.climb.is_over(evidence, watch.clear_arl):
                 crossings.append(level_crossing("recovery", state, index, number, evidence, watch.clear_arl, flip))
                 state.since_n, state.since_total, state.climb = 0, 0.0, None
                 _forget_bets(state)
@@ -134,8 +135,7 @@ def update_level_by_sessions(
         if evidence >= watch.arl:
             state.since_n, state.since_total = dated_since(state)
             crossings.append(level_crossing("breach", state, index, number, evidence, watch.arl, flip))
-            goal = state.limit if state.reference_value is None else state.reference_value
-            state.climb = Climb(goal or 0.0, state.since_n, state.since_total)
+            start_climb(state)
             state.strength = [0.0] * len(BETS)
         elif part.ended is not None:
             total, n = part.ended
@@ -197,7 +197,7 @@ def update_against_sim_by_sessions(
         number, state.n = state.n, state.n + part.n
         if state.climb is not None:
             evidence = state.climb.step(part.mean, part.n) if part.is_judged else 0.0
-            if evidence >= watch.clear_arl:
+            if state.climb.is_over(evidence, watch.clear_arl):
                 crossings.append(sim_crossing("recovery", state, index, number, evidence, watch.clear_arl))
                 state.since_n, state.since_successes, state.climb = 0, 0.0, None
                 state.bets = fresh_bets(state.n)
@@ -219,7 +219,7 @@ def update_against_sim_by_sessions(
         state.since_n, state.since_successes = since_n, since_successes
         if lowest_drop(state, _design_effect(state.sessions)) > watch.above:
             crossings.append(sim_crossing("breach", state, index, number, evidence, watch.arl))
-            state.climb = Climb(sim_rate, since_n, since_successes)
+            state.climb = Climb.after(sim_rate, sim_rate - watch.above, since_n, since_successes)
     return crossings
 
 

@@ -10,16 +10,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import sqrt
+from math import ceil, log, sqrt
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gapwatch.statistics.change.dispersion import Spread
 from gapwatch.statistics.change.drift import (
     HIGHEST_LIMIT,
     LOWEST_LIMIT,
+    ORDINARY_BELOW,
     Crossing,
+    spread_facts,
 )
 
 GRID = 64
@@ -32,6 +35,10 @@ BIN_BET = 0.4
 Z_MEAN, Z_BIN = 2.0, 2.5
 # After an alarm, a bet that has won this much means it is not over.
 SUSPICIOUS = 50.0
+# A change that took longer than so many episodes to show is over after as many without suspicion.
+LONGEST_TO_CLEAR = 500
+# Design effects are rounded up to powers of this, so that few tables of winnings are needed.
+EFFECT_STEP = 1.25
 # Below this a bet on the mean has won nothing worth mentioning.
 TELLING = 3.0
 # A change within the reference is known to so many episodes: of each such run the first is remembered.
@@ -71,14 +78,28 @@ class ShapeState:
     alarmed: bool = False
     calm: int = 0
     within: tuple[int, str] | None = None
+    # How many episodes showed the change: as many must pass before it is over.
+    shown_by: int = 0
+    # How values above the reference's median vary between runs and days; None where days are not told.
+    spread: Spread | None = None
 
     @classmethod
     def load(cls, stored: dict[str, Any]) -> ShapeState:
-        within = stored.get("within")
-        return cls(**(stored | {"within": None if within is None else (int(within[0]), str(within[1]))}))
+        within, spread = stored.get("within"), stored.get("spread")
+        return cls(
+            **(
+                stored
+                | {
+                    "within": None if within is None else (int(within[0]), str(within[1])),
+                    "spread": None if spread is None else Spread.load(spread),
+                }
+            )
+        )
 
 
-def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) -> list[Crossing]:
+def update_shape(
+    watch: ShapeWatch, state: ShapeState, values: Sequence[float], days: Sequence[int] = ()
+) -> list[Crossing]:
     """Update `state` with these values, in order. Return the alarms and recoveries on the way.
 
     Formula: u is a value's rank in the reference, in steps of 1/128, ties in the middle. Bets that the mean of u
@@ -87,12 +108,17 @@ def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) 
     Shiryaev–Roberts statistic as in `update_level`; their mean reaching `arl` is the alarm. The change is where
     the best bet's winnings began; or, if they began within 200 values of the reference and the reference
     itself changed the same way, where it did (the split of its normal scores, to within ten values). After an
-    alarm the statistic restarts, and the series has recovered when `clear_episodes` pass without new
-    suspicion. Assumes values that are exchangeable with the reference as long
+    alarm the statistic restarts, and the series has recovered when
+    `clear_episodes`, and as many as showed the change (at most 500), pass without new suspicion. With `days`, what
+    values prove and the reference's n are divided by the design effect of being above the reference's median, as
+    `update_level` does with successes. Assumes values that are exchangeable with the reference as long
     as nothing changes. Source: e-detectors of Shin, Ramdas & Rinaldo 2023 on rank bets. Smallest n: `learn`.
     """
     crossings: list[Crossing] = []
-    table = _table(watch.worse, watch.learn, tuple(state.bins)) if state.grid else ()
+    if days and state.spread is None:
+        state.spread = Spread()
+    spread, effect = state.spread, _rounded_effect(state.spread)
+    table = _table(watch.worse, watch.learn, tuple(state.bins), effect) if state.grid else ()
     strength, best, began, grid = state.strength, state.best, state.began, state.grid
     for index, x in enumerate(values):
         number, state.n = state.n, state.n + 1
@@ -100,10 +126,16 @@ def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) 
             state.values.append(x)
             if len(state.values) >= watch.learn:
                 _learn(watch, state)
-                table = _table(watch.worse, watch.learn, tuple(state.bins))
+                table = _table(watch.worse, watch.learn, tuple(state.bins), effect)
                 strength, best, began, grid = state.strength, state.best, state.began, state.grid
             continue
-        factors = table[bisect_left(grid, x) + bisect_right(grid, x)]
+        position = bisect_left(grid, x) + bisect_right(grid, x)
+        if days and spread is not None and not state.alarmed:
+            spread.add(float(position > GRID), days[index], is_calm=max(best) < ORDINARY_BELOW)
+            if spread.effect > effect or spread.effect * EFFECT_STEP <= effect:
+                effect = _rounded_effect(spread)
+                table = _table(watch.worse, watch.learn, tuple(state.bins), effect)
+        factors = table[position]
         total = 0.0
         for i, factor in enumerate(factors):
             moved = factor * (strength[i] + 1)
@@ -122,13 +154,17 @@ def update_shape(watch: ShapeWatch, state: ShapeState, values: Sequence[float]) 
                 "since": {"n": state.n - change, "direction": _direction(best)},
             }
             crossings.append(Crossing("breach", index, number, change, "rank e-detector", mean, watch.arl, facts))
+            if spread is not None:
+                facts |= spread_facts(spread)
+                spread.forget_waiting()
+            state.shown_by = state.n - began[leader]
             restart_shape(state, alarmed=True)
         elif state.alarmed:
             suspicious = max(best) >= SUSPICIOUS
             state.calm = 0 if suspicious else state.calm + 1
             if suspicious:
                 restart_shape(state, alarmed=True)
-            elif state.calm >= watch.clear_episodes:
+            elif state.calm >= _episodes_to_clear(watch, state):
                 began_at = number + 1 - state.calm
                 crossings.append(
                     Crossing("recovery", index, number, began_at, "rank e-detector", mean, SUSPICIOUS, {})
@@ -171,7 +207,7 @@ def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[fl
         restart_shape(state, alarmed=True)
         return []
     state.calm += len(values)
-    if state.calm < watch.clear_episodes:
+    if state.calm < _episodes_to_clear(watch, state):
         return []
     mean, began = sum(state.strength) / len(state.strength), state.n - state.calm
     restart_shape(state, alarmed=False)
@@ -179,9 +215,18 @@ def update_shape_block(watch: ShapeWatch, state: ShapeState, values: Sequence[fl
     return [Crossing("recovery", last, state.n - 1, began, "rank e-detector", mean, SUSPICIOUS, {})]
 
 
+def _rounded_effect(spread: Spread | None) -> float:
+    return 1.0 if spread is None else EFFECT_STEP ** ceil(log(spread.effect) / log(EFFECT_STEP))
+
+
 @lru_cache(maxsize=512)
 def _array(worse: str, n: int, bins: tuple[int, ...]) -> NDArray[np.float64]:
     return np.array(_table(worse, n, bins))
+
+
+def _episodes_to_clear(watch: ShapeWatch, state: ShapeState) -> int:
+    """A small change shows slowly: what took 300 episodes to be seen is not over after 60 without it."""
+    return max(watch.clear_episodes, min(state.shown_by, LONGEST_TO_CLEAR))
 
 
 def shape_strength(state: ShapeState) -> float:
@@ -197,6 +242,7 @@ def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: f
         "since": {"n": state.n - change, "direction": _direction(state.best)},
     }
     value = shape_strength(state)
+    state.shown_by = state.n - state.began[leader]
     restart_shape(state, alarmed=True)
     return Crossing("breach", index, state.n - 1, change, "rank e-detector", value, threshold, facts)
 
@@ -251,13 +297,14 @@ def _bin(position: int) -> int:
 
 
 @lru_cache(maxsize=512)
-def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+def _table(worse: str, learned: int, bins: tuple[int, ...], effect: float = 1.0) -> tuple[tuple[float, ...], ...]:
     """What each bet wins at each of the positions that a value can have in the grid, from 0 to 128."""
+    n, power = learned / effect, 1 / effect
     c = Z_MEAN * sqrt(1 / 12 / n) + 1 / (4 * GRID)
     upper = 0.5 + c
     shares = []
     for count in bins:
-        p, z2 = count / n, Z_BIN * Z_BIN
+        p, z2 = count / learned, Z_BIN * Z_BIN
         half = Z_BIN * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
         shares.append(min(HIGHEST_LIMIT, max(LOWEST_LIMIT, (p + z2 / (2 * n) + half) / (1 + z2 / n))))
     rows = []
@@ -270,9 +317,12 @@ def _table(worse: str, n: int, bins: tuple[int, ...]) -> tuple[tuple[float, ...]
         none = [0.0]
         rows.append(
             tuple(
-                (higher if worse != "lower" else none * len(MEAN_BETS))
-                + (lower if worse != "higher" else none * len(MEAN_BETS))
-                + (visits if worse == "either" else none * BINS)
+                factor**power
+                for factor in (
+                    *(higher if worse != "lower" else none * len(MEAN_BETS)),
+                    *(lower if worse != "higher" else none * len(MEAN_BETS)),
+                    *(visits if worse == "either" else none * BINS),
+                )
             )
         )
     return tuple(rows)

@@ -179,7 +179,12 @@ KIND = RuleKind(
             "warning",
             "success, of all robots or of one, left its own past",
         ),
-        DefaultRule("reward-drift", DriftParams(series="reward", worse="lower"), "warning", "reward fell"),
+        DefaultRule(
+            "reward-drift",
+            DriftParams(series="reward", worse="lower", learn_episodes=400),
+            "warning",
+            "reward fell",
+        ),
         # Signals move without anything being lost: they are recorded, shown, and named when something is.
         DefaultRule(
             "signal-drift",
