@@ -31,9 +31,9 @@ Z_LIMIT = 1.6448536269514722
 ORDINARY_BELOW = 100.0
 # Steps of so many levels and values are remembered within a batch.
 MOST_REMEMBERED = 1000
-# The bet whose winnings tell since when a series has risen again, by how many standard errors that must be more than
-# half way, and the most episodes that must show it.
-RISE_BET, Z_RISE, LONGEST_RISE = 0.4, 3.5, 250
+# The bet whose winnings tell since when a series has risen again, by how many standard errors that must be more
+# than half way, and the most episodes that must show it.
+RISE_BET, Z_RISE, LONGEST_RISE = 0.4, 4.0, 250
 # A reference is learned from at least this many sessions, even if they are long.
 LEARN_SESSIONS = 50
 
@@ -59,8 +59,8 @@ class Climb:
     """Evidence that the level is more than half way back to `goal`: recovery has its own condition.
 
     Half way is measured from all `n` episodes since the fall, not only from those that raised the alarm: they were
-    the worst. The episodes since it rose must also reach `enough` on average, and be as many as tell that from half
-    way: better and still below what raises the alarm is not over, and would be told again.
+    the worst. The episodes since it rose must also reach `enough` on average, and be as many as tell that from
+    half way: better and still below what raises the alarm is not over, and would be told again.
     """
 
     goal: float
@@ -205,7 +205,8 @@ def update_level(
     the start and the fall, of `FALLS`, for which the likelihood ratio against the reference's mean is largest (the
     CUSUM of its logarithm last at zero): bets are made against p₀, and win later than that. Recovery: the same
     statistic upwards, against the level half way back, reaches `clear_arl`, and the episodes since it rose are at
-    p₀ or above. Assumes numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be independent or equal in distribution. Where days or
+    p₀ or above. Assumes numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be
+    independent or equal in distribution. Where days or
     unnamed sessions move together that mean falls below p₀ at times; dividing by d makes up for it in the normal
     approximation, which is measured (`bench/oncall.py`) and not a bound. Named sessions: `drift_by_sessions.py`.
     Source: Shin, Ramdas & Rinaldo 2023 (e-detectors); McCullagh & Nelder 1989 (quasi-likelihood). Measured with
