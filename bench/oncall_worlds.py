@@ -196,6 +196,26 @@ def changing_mix(rng: np.random.Generator, clock: Clock) -> Stream:
     return _by_level(stream, rng, np.where(stream.day < 10, 0.2, 0.45))  # type: ignore[arg-type]
 
 
+def new_level(rng: np.random.Generator, clock: Clock) -> Stream:
+    """Hard ones, which sim has, come to reality on day 10."""
+    stream = plain(rng, clock)
+    return _by_level(stream, rng, np.where(stream.day < 10, 0.0, 0.45))  # type: ignore[arg-type]
+
+
+def sittings_of_levels(rng: np.random.Generator, clock: Clock) -> Stream:
+    """Named sittings, ICC .1, of which some are hard: 20 % in the first ten days, then 45 %."""
+    stream = sittings(rng, clock, named=True)
+    assert stream.session is not None
+    names = list(dict.fromkeys(stream.session))
+    drawn = dict(zip(names, rng.random(len(names)), strict=True))
+    own = np.array([drawn[name] for name in stream.session])
+    ease = logit(np.clip(stream.rate, 0.01, 0.99)) - float(logit(RATE))
+    stream.hard = own < np.where(stream.day < 10, 0.2, 0.45)
+    stream.rate = expit(np.where(stream.hard, float(logit(HARD_RATE)), float(logit(EASY_RATE))) + ease)
+    stream.sim_hard_share = 0.2
+    return stream
+
+
 @dataclass(frozen=True)
 class World:
     name: str
@@ -218,6 +238,9 @@ NULL_WORLDS = (
     World("drop of 3, rule says 5", small_drop),
     World("sim 20 % hard, real 45 %", other_mix),
     World("hard 20 % → 45 % on day 10", changing_mix),
+    World("hard 0 % → 45 % on day 10", new_level),
+    World("sessions named, ICC .3", lambda rng, clock: sittings(rng, clock, named=True, icc=0.3)),
+    World("sessions named, hard 20 % → 45 %", sittings_of_levels),
 )
 
 

@@ -139,3 +139,25 @@ def test_a_level_that_sim_has_not_is_told_with_the_drop():
     reason = AlertReason(rule, "drop", "warning", series, evidence, given[at].started_at)
     assert "; the mix changed: case=hard, which sim has not, among " in series_phrase(reason)
     assert _watched(given, 33, (1900, 2000), lambda _: cells)[0] == found
+
+
+def test_a_level_that_is_new_is_expected_where_sim_has_it():
+    for seed in range(3):
+        rng = np.random.default_rng((9, seed))
+        stream = WORLDS["hard 0 % → 45 % on day 10"].make(rng, ROUND_THE_CLOCK)
+        found = oncall.watch(episodes_of(stream, rng, 2000), stream, rng)
+        assert [one.series for one in found if one.input == "breach"] == []
+
+
+def test_a_fall_says_that_the_mix_changed_where_nobody_knows_the_level():
+    rng = np.random.default_rng(10)
+    stream = WORLDS["hard 0 % → 45 % on day 10"].make(rng, ROUND_THE_CLOCK)
+    stream.rate = np.where(stream.hard, 0.5, stream.rate)
+    given = episodes_of(stream, rng, 1600)
+    found, states = _watched(given, len(given), (0, 0))
+    rule, series, _, at, evidence = next(one for one in found if one[:2] == ("success-drift", "success"))
+    assert evidence["mix"]["share"] == pytest.approx(0.45, abs=0.15)
+    reason = AlertReason(rule, "drift", "warning", series, evidence, given[at].started_at)
+    assert "; the mix changed: case=hard in " in series_phrase(reason)
+    assert series_phrase(reason).endswith(" % before")
+    assert _watched(given, 70, (0, 0)) == (found, states)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,11 +11,14 @@ from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.watching.detectors import Detector
 from gapwatch.watching.rule_kind import RuleSeries
 from gapwatch.watching.rules import Rule
-from gapwatch.watching.series import RATE_SERIES, SeenEpisode, time_words
+from gapwatch.watching.series import RATE_SERIES, SeenEpisode, level_name, time_words
 from gapwatch.watching.sessions import Sessions
 
 # Over about so many episodes the share of missing levels is taken, and below this it is not told.
 MISSING_OVER, LEAST_MISSING = 50, 0.1
+# Shares of levels are of blocks of so many episodes, against at least so many before; less of a rise is not told.
+SHARES_OVER, FEWEST_BEFORE, LEAST_RISE, LOOKED_AT_EVERY = 50, 100, 0.2, 10
+MOST_LEVELS = 64
 
 
 @dataclass
@@ -56,6 +59,47 @@ class MissingLevels:
 
 
 @dataclass
+class LevelShares:
+    """How often each level came in the newest episodes and before: a mix that changed is told with a fall."""
+
+    n: int = 0
+    before_n: int = 0
+    now: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, levels: Mapping[str, str]) -> None:
+        for condition, level in levels.items():
+            name = level_name(condition, level)
+            self.now[name] = self.now.get(name, 0) + 1
+        self.n += 1
+        if self.n % SHARES_OVER == 0:
+            for name, count in self.last.items():
+                if name in self.before or len(self.before) < MOST_LEVELS:
+                    self.before[name] = self.before.get(name, 0) + count
+            self.before_n += SHARES_OVER if self.last else 0
+            self.now, self.last = {}, self.now
+        if self.n % LOOKED_AT_EVERY == 0:
+            self.facts = self._facts()
+
+    def _facts(self) -> dict[str, Any]:
+        """The level that has become more frequent by most, if by much; nothing while too little is known."""
+        if self.before_n < FEWEST_BEFORE or not self.last:
+            return {}
+        n = self.n % SHARES_OVER + SHARES_OVER
+        rises = {
+            name: (self.now.get(name, 0) + count) / n - self.before.get(name, 0) / self.before_n
+            for name, count in self.last.items()
+        }
+        level = max(rises, key=rises.__getitem__)
+        if rises[level] < LEAST_RISE:
+            return {}
+        share = self.before.get(level, 0) / self.before_n
+        return {"mix": {"share": share + rises[level], "level": level, "before": share}}
+
+
+@dataclass
 class DetectorRun:
     """A detector at work, with the times of the episodes it may still have to name."""
 
@@ -73,6 +117,7 @@ class DetectorRun:
     # By what each episode of the batch is judged as one of its robot.
     limits: list[RobotLimit] = field(default_factory=list)
     mix: MissingLevels = field(default_factory=MissingLevels)
+    shares: LevelShares = field(default_factory=LevelShares)
     findings: list[Finding] = field(default_factory=list)
 
 

@@ -19,6 +19,7 @@ from gapwatch.statistics.change.strata import Circumstance
 from gapwatch.watching.detector_run import (
     DetectorRun,
     Finding,
+    LevelShares,
     MissingLevels,
     StoredDetector,
     evidence_of,
@@ -109,6 +110,7 @@ def _open(
         list(state.get("waiting", [])),
         Sessions(state.get("sessions", ())),
         mix=MissingLevels(**state.get("mix", {})),
+        shares=LevelShares(**state.get("shares", {})),
     )
 
 
@@ -126,6 +128,8 @@ def _close(run: DetectorRun) -> StoredDetector:
     }
     if run.mix.level is not None:
         state["mix"] = asdict(run.mix)
+    if run.shares.n:
+        state["shares"] = asdict(run.shares)
     if run.series.robots:
         state["robots"] = list(run.series.robots)
     if run.series.levels:
@@ -153,8 +157,10 @@ class _Batch:
     @cached_property
     def circumstances(self) -> list[Circumstance]:
         return [
-            Circumstance(int(one.started_at.timestamp() // DAY_S), (one.robot, self._cell(one)))
-            for one in self.episodes
+            Circumstance(
+                int(one.started_at.timestamp() // DAY_S), (one.robot, self._cell(one)), self.shift_in_sim(index)
+            )
+            for index, one in enumerate(self.episodes)
         ]
 
     @cached_property
@@ -229,6 +235,8 @@ def _feed(run: DetectorRun, batch: _Batch, whole: DetectorRun | None) -> None:
             run.policy_id, run.detector.sim = episode.policy_id, sim_counts(episode.policy_id)
         if isinstance(run.detector, SimDetector):
             queue.note_mix(index)
+        elif run.series.levels and episode.levels:
+            queue.note_levels(index)
         if episode.session is not None or not run.sessions.is_empty:
             queue.add_in_session(index, episode, value)
         else:
@@ -270,6 +278,11 @@ class _Queue:
     def note_mix(self, index: int) -> None:
         self._detector_run.mix.add(self._batch.missing_in_sim(index))
         self._mix_at[index] = self._detector_run.mix.facts()
+
+    def note_levels(self, index: int) -> None:
+        shares = self._detector_run.shares
+        shares.add(self._batch.episodes[index].levels)
+        self._mix_at[index] = shares.facts
 
     def end_sessions(self, index: int) -> None:
         if not self._detector_run.sessions.is_empty:

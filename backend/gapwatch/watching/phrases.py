@@ -61,10 +61,15 @@ def series_phrase(reason: AlertReason, reference_word: str = "") -> str:
 
 
 def mix_words(reason: AlertReason) -> str:
-    """That real has conditions which sim has not, so that they are compared with all of sim; else nothing."""
+    """That conditions came which sim has not, so that they are compared with all of sim, or which came less often
+    before; else nothing.
+    """
     mix = reason.evidence.get("mix")
     if not mix:
         return ""
+    if "before" in mix:
+        shares = f"{100 * mix['share']:.0f} % of episodes, {100 * mix['before']:.0f} % before"
+        return f"; the mix changed: {mix['level']} in {shares}"
     return f"; the mix changed: {mix['level']}, which sim has not, among {100 * mix['share']:.0f} % of episodes"
 
 

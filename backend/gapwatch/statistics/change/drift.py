@@ -199,9 +199,10 @@ def update_level(
     updated every 50 episodes from 100 to 1000 while nothing is suspected; the margin covers the error of
     that reference. d is the design effect of `dispersion.Spread`, 1 unless runs of episodes or days vary more
     than chance has them: what a series of episodes proves is divided by it, as quasi-likelihood does, and so is
-    the reference's n. p₀ moves with the episode's strata where those differ for certain (`strata.py`). `limits`
-    are given from outside for the series of one robot: the `robot_limits` of all robots together, with the design
-    effect of as many episodes a day as it has; one level of a condition has its own p₀ and d. Change point:
+    the reference's n. p₀ moves with the episode's strata where those differ for certain (`strata.py`), and with
+    what sim has for levels that are new. `limits` are given from outside for the series of one robot: the
+    `robot_limits` of all robots together, with the design effect of as many episodes a day as it has; one level of
+    a condition has its own p₀ and d. Change point:
     the start and the fall, of `FALLS`, for which the likelihood ratio against the reference's mean is largest (the
     CUSUM of its logarithm last at zero): bets are made against p₀, and win later than that. Recovery: the same
     statistic upwards, against the level half way back, reaches `clear_arl`, and the episodes since it rose are at
@@ -247,7 +248,7 @@ def update_level(
         if given is not None and not watch.learns:
             state.limit = take_robot_limit(state, given)
         if state.limit is not None:
-            shift = state.strata.shift(here.strata) if has_strata and here is not None else 0.0
+            shift = state.strata.shift_at(here) if has_strata and here is not None else 0.0
             known = factors.of(state.limit, shift, y, _effect(watch, spread, given))
             f1, f2, f3, f4 = known
             m1, m2, m3, m4 = f1 * (m1 + 1), f2 * (m2 + 1), f3 * (m3 + 1), f4 * (m4 + 1)
@@ -363,7 +364,7 @@ def _robot_limit(state: LevelState, here: Circumstance | None) -> RobotLimit:
         return NOT_JUDGED
     spread, limit, expected = state.spread, None, None
     if state.limit is not None and state.reference_value is not None and here is not None:
-        shift = state.strata.robot_shift(here.strata, state.reference_value)
+        shift = state.strata.robot_shift(here, state.reference_value)
         limit = None if shift is None else within_scale(state.limit + shift)
         expected = None if shift is None else state.reference_value + shift
     return RobotLimit(

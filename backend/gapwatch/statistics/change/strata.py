@@ -14,6 +14,8 @@ MOST_KEYS = 32
 # A stratum is known from so many episodes, and learned from so many.
 FEWEST, MOST = 30, 200
 LEARN_EVERY = 50
+# Levels known from fewer episodes are expected where sim has them.
+FEWEST_OF_LEVELS = 100
 # A robot is judged by itself once it is known from so many episodes.
 FEWEST_OF_ROBOT, ROBOT_PRIOR_N = 60, 100.0
 # With this chance at most equal strata are taken for different.
@@ -24,10 +26,14 @@ PRIOR_N = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """Of one episode: its day, and its stratum by each factor (its robot, its levels), None where it has none."""
+    """Of one episode: its day, and its stratum by each factor (its robot, its levels), None where it has none.
+
+    `sim_shift` is by how much sim lies above its mean under its levels: all that is known of levels that are new.
+    """
 
     day: int
     strata: tuple[str | None, ...] = ()
+    sim_shift: float = 0.0
 
 
 @dataclass
@@ -106,18 +112,32 @@ class KnownStrata:
             for factor in self.factors:
                 factor.compare(reference, design_effect)
 
-    def robot_shift(self, strata: Sequence[str | None], reference: float) -> float | None:
-        """By how much a robot, the first of these strata, is expected above the reference; None if it is new.
+    def robot_shift(self, here: Circumstance, reference: float) -> float | None:
+        """By how much a robot, the first of the strata, is expected above the reference; None if it is new.
 
         Its own rate where that is lower, drawn towards the reference as if ROBOT_PRIOR_N episodes had had that,
         whether or not robots differ for certain; and what the other factors add.
         """
-        count = self.factors[0].counts.get(strata[0] or "") if self.factors else None
+        count = self.factors[0].counts.get(here.strata[0] or "") if self.factors else None
         if count is None or count[0] < FEWEST_OF_ROBOT:
             return None
         n, total = count
         own = (total - n * reference) / (n + ROBOT_PRIOR_N)
-        return min(0.0, own) + self.shift((None, *strata[1:]))
+        return min(0.0, own) + self._levels_shift(here)
+
+    def shift_at(self, here: Circumstance) -> float:
+        """By how much an episode is expected above or below the reference; 0 where nothing is known."""
+        if here.sim_shift < 0:
+            return self.shift(here.strata[:1]) + self._levels_shift(here)
+        return self.shift(here.strata)
+
+    def _levels_shift(self, here: Circumstance) -> float:
+        """What the factors after the robot add. Of levels that are new only sim knows."""
+        if here.sim_shift < 0 and len(self.factors) > 1:
+            cell, known = here.strata[1] or "", self.factors[1]
+            if cell not in known.shifts and known.counts.get(cell, (0,))[0] < FEWEST_OF_LEVELS:
+                return here.sim_shift
+        return self.shift((None, *here.strata[1:]))
 
     def shift(self, strata: Sequence[str | None]) -> float:
         """By how much an episode of these strata is expected above or below the reference; 0 for unknown ones."""
