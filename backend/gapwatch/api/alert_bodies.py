@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -174,6 +175,12 @@ def moment(value: str, field: str, now: datetime, ahead: timedelta = FARTHEST_AH
 
 def fault(pointer: str, code: str, message: str) -> Invalid:
     return Invalid(message, errors=[Fault(pointer=pointer, code=code, message=message)])
+
+
+def page_of(rows: Sequence[dict[str, Any]], limit: int) -> tuple[Sequence[dict[str, Any]], int | None]:
+    """The page of rows that were asked for with one more, and the id that the next page starts at."""
+    page = rows[:limit]
+    return page, page[-1]["id"] if len(rows) > len(page) else None
 
 
 def as_json(value: Any) -> Any:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example
+from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, page_of
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
@@ -70,8 +70,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = rows[: query.limit]
-        more = page[-1]["id"] if len(rows) > len(page) else None
+        page, more = page_of(rows, query.limit)
         return JSONResponse({"alerts": [_public(alert) for alert in page], "next": more})
 
     @router.get("/alerts/{alert_id}", dependencies=[once], summary="Read an alert", responses=problems(*READ, 404))
@@ -93,8 +92,7 @@ def alert_routes(database: Database, keyring: Keyring, nudger: Nudger) -> APIRou
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = rows[: query.limit]
-        more = page[-1]["id"] if len(rows) > len(page) else None
+        page, more = page_of(rows, query.limit)
         return JSONResponse({"deliveries": as_json(page), "next": more})
 
     _action_routes(router, database, keyring, nudger)

@@ -15,7 +15,7 @@ from gapwatch.access.keys import KeyHolder
 from gapwatch.answers.incident_change import incident_change
 from gapwatch.answers.incident_standing import IncidentStanding, incident_standings
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault
+from gapwatch.api.alert_bodies import READ, WRITE, Id, actor_of, as_json, example, fault, page_of
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
@@ -82,10 +82,9 @@ def incident_routes(database: Database, keyring: Keyring, nudger: Nudger) -> API
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-            page = rows[: query.limit]
+            page, more = page_of(rows, query.limit)
             standing = incident_standings(connection, holder.project_id, page)
             listed = [_listed(row, standing[row["id"]]) for row in page]
-        more = page[-1]["id"] if len(rows) > len(page) else None
         return JSONResponse({"incidents": as_json(listed), "next": more})
 
     @router.get(

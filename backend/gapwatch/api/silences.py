@@ -11,7 +11,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import FARTHEST_END, READ, WRITE, Id, actor_of, as_json, example, fault, moment
+from gapwatch.api.alert_bodies import (
+    FARTHEST_END,
+    READ,
+    WRITE,
+    Id,
+    actor_of,
+    as_json,
+    example,
+    fault,
+    moment,
+    page_of,
+)
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
@@ -120,8 +131,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
                 before_id=query.after,
                 limit=query.limit + 1,
             )
-        page = rows[: query.limit]
-        more = page[-1]["id"] if len(rows) > len(page) else None
+        page, more = page_of(rows, query.limit)
         return JSONResponse({"events": as_json(page), "next": more})
 
     @router.post("/events", status_code=201, summary="Tell of an event", responses=problems(*WRITE))
