@@ -161,3 +161,18 @@ def test_a_fall_says_that_the_mix_changed_where_nobody_knows_the_level():
     assert "; the mix changed: case=hard in " in series_phrase(reason)
     assert series_phrase(reason).endswith(" % before")
     assert _watched(given, 70, (0, 0)) == (found, states)
+
+
+def test_named_sessions_of_other_levels_are_no_news_however_episodes_are_batched():
+    rng = np.random.default_rng(11)
+    stream = WORLDS["sessions named, hard 20 % → 45 %"].make(rng, WORKING_WEEK)
+    given = episodes_of(stream, rng, 1800)
+    cells = [SimCell({"case": "hard"}, 300, 400), SimCell({"case": "easy"}, 1520, 1600)]
+    found, states = _watched(given, len(given), (1820, 2000), lambda _: cells)
+    assert [one for one in found if one[2] == "breach"] == []
+    assert states["success-drift", "success"].state["detector"]["strata"]["factors"][1]["shifts"]
+    again, other = _watched(given, 90, (1820, 2000), lambda _: cells)
+    assert again == found
+    assert {key: s.state["detector"] for key, s in other.items()} == {
+        key: s.state["detector"] for key, s in states.items()
+    }

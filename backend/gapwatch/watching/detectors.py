@@ -13,6 +13,7 @@ from gapwatch.statistics.change import (
     drift_against_sim,
     drift_by_sessions,
     drift_shape,
+    strata,
 )
 from gapwatch.statistics.change.drift import Crossing, RobotLimit
 from gapwatch.statistics.change.drift_by_sessions import SessionPart
@@ -71,6 +72,24 @@ class LevelDetector:
         robot_limits: list[RobotLimit] | None = None,
     ) -> list[Crossing]:
         return drift_by_sessions.update_level_by_sessions(self.watch, self.state, parts, limits, robot_limits)
+
+    @property
+    def compares_strata_next(self) -> bool:
+        """Whether the next episode of a session makes strata be compared, with what all before it have taught."""
+        return (self.state.strata.learned + 1) % strata.LEARN_EVERY == 0
+
+    def expect_in_session(self, here: Circumstance, value: float) -> float:
+        """By how much an episode of a session is expected above the reference. Its strata are learned from."""
+        watch, state = self.watch, self.state
+        if watch.limit is not None or not watch.learns:
+            return 0.0
+        shift = state.strata.shift_at(here)
+        known = drift.session_facts(state.sessions).get("sessions") if self.compares_strata_next else None
+        alike = 1.0 if known is None else known["design_effect"]
+        y = 1 - value if watch.worse == "higher" else value
+        is_complete = state.strata.learned >= watch.learn_to
+        state.strata.learn(here.strata, y, state.reference_value, alike, is_complete=is_complete)
+        return shift
 
     def unnamed_clusters(self) -> tuple[str, float] | None:
         """What differs for certain where no session is named: days or runs of episodes, and the design effect."""

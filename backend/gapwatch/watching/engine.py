@@ -272,7 +272,12 @@ class _Queue:
             # How it is judged depends on the sessions before it.
             self.run()
             size = detector.part_size()
-        shift = self._batch.shift_in_sim(index) if isinstance(detector, SimDetector) else 0.0
+        if isinstance(detector, SimDetector):
+            shift = self._batch.shift_in_sim(index)
+        else:
+            if detector.compares_strata_next:
+                self.run()
+            shift = detector.expect_in_session(self._batch.circumstances[index], value)
         self.add(index, run.sessions.take(episode, value, size, shift))
 
     def note_mix(self, index: int) -> None:
