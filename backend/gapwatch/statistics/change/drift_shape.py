@@ -147,18 +147,7 @@ def update_shape(
                 best[i] *= factor
         mean = total / len(factors)
         if not state.alarmed and mean >= watch.arl:
-            leader = max(range(len(best)), key=best.__getitem__)
-            change = _changed(watch, state, began[leader], _direction(best))
-            facts = {
-                "reference": {"n": watch.learn, "value": grid[GRID // 2], "end": watch.learn - 1},
-                "since": {"n": state.n - change, "direction": _direction(best)},
-            }
-            crossings.append(Crossing("breach", index, number, change, "rank e-detector", mean, watch.arl, facts))
-            if spread is not None:
-                facts |= spread_facts(spread)
-                spread.forget_waiting()
-            state.shown_by = state.n - began[leader]
-            restart_shape(state, alarmed=True)
+            crossings.append(_breach(watch, state, index, mean, watch.arl))
         elif state.alarmed:
             suspicious = max(best) >= SUSPICIOUS
             state.calm = 0 if suspicious else state.calm + 1
@@ -235,13 +224,21 @@ def shape_strength(state: ShapeState) -> float:
 
 def declare_shape(watch: ShapeWatch, state: ShapeState, index: int, threshold: float) -> Crossing:
     """The alarm of a series that e-BH selects among others although it is below its own threshold."""
+    return _breach(watch, state, index, shape_strength(state), threshold)
+
+
+def _breach(watch: ShapeWatch, state: ShapeState, index: int, value: float, threshold: float) -> Crossing:
+    """Tell the change, and go over to looking for its end."""
     leader = max(range(len(state.best)), key=state.best.__getitem__)
-    change = _changed(watch, state, state.began[leader], _direction(state.best))
+    direction = _direction(state.best)
+    change = _changed(watch, state, state.began[leader], direction)
     facts = {
         "reference": {"n": watch.learn, "value": state.grid[GRID // 2], "end": watch.learn - 1},
-        "since": {"n": state.n - change, "direction": _direction(state.best)},
+        "since": {"n": state.n - change, "direction": direction},
     }
-    value = shape_strength(state)
+    if state.spread is not None:
+        facts |= spread_facts(state.spread)
+        state.spread.forget_waiting()
     state.shown_by = state.n - state.began[leader]
     restart_shape(state, alarmed=True)
     return Crossing("breach", index, state.n - 1, change, "rank e-detector", value, threshold, facts)
