@@ -6,14 +6,14 @@ above zero only: a latency below sim's accuses nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from gapwatch.levels import MISSING
-from gapwatch.statistics.causes.failed_episodes import Array, Level
+from gapwatch.statistics.causes.failed_episodes import Array
 from gapwatch.statistics.causes.side_sample import SideSample
 from gapwatch.taxonomy import Taxonomy
 
@@ -25,6 +25,8 @@ Kind = Literal["above", "below", "level", "level in real"]
 FEWEST_SUCCESSES, FEWEST_AT_LEVEL = 30, 5
 FARTHEST = 40.0
 HINGES = (0.0, 2.0)
+# Real is sim times a thousand (or a million) to within this factor, middle and spread: milliseconds for seconds.
+LIKE_AFTER_UNITS = 2.0
 MOST_LEVELS = 12
 
 
@@ -84,9 +86,26 @@ def signal_distance(values: Array, candidate: Candidate) -> Array:
     return np.maximum(z - candidate.beyond, 0.0)
 
 
-def level_hits(levels: Sequence[Level], level: str) -> Array:
-    """1 at the level, 0 elsewhere, NaN where the condition is not named."""
-    return np.array([np.nan if own is None or own == MISSING else float(own == level) for own in levels])
+def in_other_units(sim: Array, real: Array) -> bool:
+    """Whether one side's numbers are the other's in thousandths or thousands: a way of writing, not a gap."""
+    if min(len(sim), len(real)) < FEWEST_SUCCESSES:
+        return False
+    spreads = [np.quantile(values, (0.16, 0.5, 0.84)) for values in (sim, real)]
+    sizes = [(abs(middle), (high - low) / 2) for low, middle, high in spreads]
+    if min(min(size) for size in sizes) <= 0:
+        return False
+    steps = np.log10([sizes[1][0] / sizes[0][0], sizes[1][1] / sizes[0][1]]) / 3
+    whole = np.round(steps[0])
+    return bool(whole != 0 and np.all(np.abs(steps - whole) * 3 <= np.log10(LIKE_AFTER_UNITS)))
+
+
+def signals_in_other_units(sim: SideSample, real: SideSample) -> tuple[str, ...]:
+    names = sorted({*sim.succeeded.signals} & {*real.succeeded.signals})
+    return tuple(
+        name
+        for name in names
+        if in_other_units(*(_measured(side.succeeded.signals, name) for side in (sim, real)))
+    )
 
 
 def find_candidates(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> list[Candidate]:
@@ -101,7 +120,7 @@ def _signals(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> Iterable[
             continue
         in_sim, in_real = (_measured(side.succeeded.signals, name) for side in (sim, real))
         scale = signal_scale(in_sim, in_real)
-        if scale is None or not len(in_real):
+        if scale is None or not len(in_real) or in_other_units(in_sim, in_real):
             continue
         for kind in taxonomy.harmful_sides(name):
             for beyond in HINGES:

@@ -24,8 +24,15 @@ BEING_REAL_BESIDE = 3.0
 # By how much worse, in log-likelihood, a shifted signal may explain real's failures than merely being real does.
 AS_GOOD = 2.0
 # Within so much of the best, nothing tells two explanations apart.
-NOT_TOLD_APART = 3.0
+NOT_TOLD_APART = 4.0
 FEWEST_SHIFTED = 2.0
+# A level that is so much more frequent in real than in sim can hardly be told from being real.
+LEVEL_SHIFTED = 0.7
+MOST_OF_REAL = 0.6
+# Two causes that go together like this were not varied apart, unless failures say otherwise.
+GOES_TOGETHER = 0.8
+# Where real is not seen to fail more than sim, a cause is sure only if so few models without any would take it in.
+SURE_WITHOUT_DROP = 0.005
 MOST_TERMS = 8
 # Coefficients have this prior spread, in log-odds at a typical dose. It keeps small samples finite.
 PRIOR_SPREAD = 4.0
@@ -40,6 +47,8 @@ class Term:
     """A cause in the model: `effect` is what a unit of its candidate costs in log-odds, `z` how sure that is.
 
     `categories` are its candidate's, or those of several causes that were never varied apart (`is_joint`).
+    `is_sure`: real is seen to fail more than sim, or the cause would be told from chance with much less room for
+    error, too.
     """
 
     candidate: Candidate
@@ -48,6 +57,7 @@ class Term:
     categories: tuple[str, ...]
     is_joint: bool = False
     others: tuple[Candidate, ...] = ()
+    is_sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -151,8 +161,8 @@ def fit_failure_model(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> 
 
     candidates = find_candidates(sim, real, taxonomy)
     rows = _rows(sim, real, candidates)
-    least = float(ndtri(1 - FALSE_TERMS / max(len(candidates), 2)))
-    return _Selection(rows, least).run()
+    least, sure = (float(ndtri(1 - share / max(len(candidates), 2))) for share in (FALSE_TERMS, SURE_WITHOUT_DROP))
+    return _Selection(rows, least, sure).run()
 
 
 def _rows(sim: SideSample, real: SideSample, candidates: list[Candidate]) -> FitRows:
@@ -215,8 +225,8 @@ def _fillings(
 class _Selection:
     """Forward: the most telling cause first, as long as it is told from chance and from merely being real."""
 
-    def __init__(self, rows: FitRows, least: float) -> None:
-        self._rows, self._least = rows, least
+    def __init__(self, rows: FitRows, least: float, sure: float) -> None:
+        self._rows, self._least, self._sure = rows, least, sure
         in_real = rows.columns[rows.real > 0]
         positive = in_real > 0
         dose = np.where(positive, in_real, 0).sum(axis=0) / np.maximum(positive.sum(axis=0), 1)
@@ -224,10 +234,13 @@ class _Selection:
         self._unit = np.where(dose > 0, dose, 1.0)
         self._columns = rows.columns / self._unit
         self._is_shifted = _is_shifted(rows)
+        self._is_shifted_level = _is_shifted_level(rows)
         self._names = np.array([candidate.name for candidate in rows.candidates])
         self._chosen: list[int] = []
         self._joint: dict[int, tuple[int, ...]] = {}
         self._barred = np.zeros(len(rows.candidates), dtype=bool)
+        x, fit = self._fit([], False)
+        self._fails_more = float(score_tests(fit, x, rows.failed, rows.real[:, None])[0]) >= BEING_REAL
 
     def run(self) -> FittedModel:
         has_real = False
@@ -240,7 +253,14 @@ class _Selection:
                 continue
             if len(self._chosen) >= MOST_TERMS:
                 break
+            if has_real and fit.place[-1] < 0 and (hidden := self._all_but_real()):
+                self._barred[hidden] = True
+                self._chosen = [j for j in self._chosen if j not in hidden]
+                has_real = False
+                continue
             found = self._most_telling(x, fit, has_real)
+            if found is not None and not has_real and self._costs_more_in_real(found):
+                found = self._better_than_costing_more(x, fit, found)
             if found is not None:
                 self._chosen.append(found)
                 continue
@@ -255,7 +275,66 @@ class _Selection:
                     self._joint[shift[0]] = tuple(shift)
                 continue
             has_real = True
+        for j in self._chosen:
+            if j not in self._joint:
+                self._joint[j] = (j, *self._never_apart(j, fit, has_real))
         return self._model(x, fit, has_real)
+
+    def _costs_more_in_real(self, j: int) -> bool:
+        return self._rows.candidates[j].kind == "level in real"
+
+    def _all_but_real(self) -> list[int]:
+        """Levels of most real episodes that cost more in real, where real otherwise fails less.
+
+        That is being real, told by what is rare.
+        """
+        in_real = self._rows.columns[self._rows.real > 0]
+        return [j for j in self._chosen if self._costs_more_in_real(j) and in_real[:, j].mean() > MOST_OF_REAL]
+
+    def _better_than_costing_more(self, x: Array, before: LogisticFit, found: int) -> int:
+        """A level that costs more in real, or a signal far out in all of real if that explains more."""
+        z = float(score_tests(before, x, self._rows.failed, self._rows.real[:, None])[0])
+        if z < BEING_REAL or self._joint or not (shift := self._as_good_as_being_real(x, before)):
+            return found
+        if not self._is_shifted[shift[0]]:
+            return found
+        ours, theirs = (self._fit([*self._chosen, j], False)[1].log_likelihood for j in (found, shift[0]))
+        if ours >= theirs:
+            return found
+        self._joint[shift[0]] = tuple(shift)
+        return shift[0]
+
+    def _never_apart(self, j: int, fit: LogisticFit, has_real: bool) -> list[int]:
+        """Causes of other categories that go together with a chosen one and would explain as much in its place."""
+        rows, others = self._rows, [k for k in self._chosen if k != j]
+        own = rows.candidates[j].categories
+        together = _correlations(self._columns, j) >= GOES_TOGETHER
+        best: dict[tuple[str, ...], tuple[float, int]] = {}
+        for k in np.flatnonzero(together).tolist():
+            categories = rows.candidates[k].categories
+            if k in self._chosen or not own or not categories or {*categories} <= {*own}:
+                continue
+            if self._costs_more_in_real(k) and not self._costs_more_in_real(j):
+                continue  # It goes together with all that is far out in real, by its name.
+            _, instead = self._fit([*others, k], has_real)
+            gain = instead.log_likelihood - fit.log_likelihood
+            if gain >= -NOT_TOLD_APART and gain > best.get(categories, (-np.inf, 0))[0]:
+                best[categories] = (gain, k)
+        return [k for _, k in sorted(best.values(), reverse=True)]
+
+    def _is_sure(self, j: int, has_real: bool) -> bool:
+        """Whether a cause would be told from chance with less room for error, all others being in the model.
+
+        Without a drop the best of many candidates is mostly chance; with one there is something to explain.
+        """
+        if self._fails_more:
+            return True
+        others = [k for k in self._chosen if k != j]
+        z = np.inf
+        for beside in {has_real, True} if not self._is_shifted[j] else {has_real}:
+            x, fit = self._fit(others, beside)
+            z = min(z, float(score_tests(fit, x, self._rows.failed, self._columns[:, [j]])[0]))
+        return bool(np.sqrt(self._rows.told[j]) * z >= self._sure)
 
     def _fit(self, chosen: list[int], has_real: bool) -> tuple[Array, LogisticFit]:
         columns = [np.ones((len(self._rows.failed), 1)), self._columns[:, chosen]]
@@ -287,7 +366,8 @@ class _Selection:
         hard = {(c.name, c.level) for j in self._chosen if (c := self._rows.candidates[j]).kind == "level"}
         harder = [c.kind == "level in real" and (c.name, c.level) in hard for c in self._rows.candidates]
         z = score_tests(before, x, self._rows.failed, self._columns)
-        able = (self._is_shifted & (z >= self._least)) | (np.array(harder, dtype=bool) & (z >= BEING_REAL))
+        able = (self._is_shifted | self._is_shifted_level) & (z >= self._least)
+        able |= np.array(harder, dtype=bool) & (z >= BEING_REAL)
         able &= ~self._barred
         able[self._chosen] = False
         for j in np.flatnonzero(able).tolist():
@@ -297,16 +377,18 @@ class _Selection:
             if fit.place[-1] > 0 and gain > best.get(categories, (-np.inf, 0))[0]:
                 best[categories] = (gain, j)
         order = sorted(best.values(), reverse=True)
-        if not order or order[0][0] < -AS_GOOD:
+        # A level that nearly all of real has is no cause by that alone, only one that another may be taken for.
+        first = next(((gain, j) for gain, j in order if not self._is_shifted_level[j]), None)
+        if first is None or first[0] < -AS_GOOD:
             return []
-        return [j for gain, j in order if gain >= order[0][0] - NOT_TOLD_APART]
+        return [first[1], *(j for gain, j in order if j != first[1] and gain >= first[0] - NOT_TOLD_APART)]
 
     def _model(self, x: Array, fit: LogisticFit, has_real: bool) -> FittedModel:
         rows, chosen = self._rows, self._chosen
         spread = np.sqrt(np.diag(np.linalg.inv(fit.bend)))
         terms = []
         for place, j in enumerate(chosen, start=1):
-            candidate, joint = rows.candidates[j], self._joint.get(j, (j,))
+            candidate, joint = rows.candidates[j], self._joint[j]
             categories = tuple(dict.fromkeys(name for k in joint for name in rows.candidates[k].categories))
             terms.append(
                 Term(
@@ -316,6 +398,7 @@ class _Selection:
                     categories,
                     len(joint) > 1,
                     tuple(rows.candidates[k] for k in joint[1:]),
+                    self._is_sure(j, has_real),
                 )
             )
         places = fit.place.copy()
@@ -338,3 +421,19 @@ def _is_shifted(rows: FitRows) -> NDArray[np.bool_]:
     far = np.median(in_real, axis=0) + beyond if len(in_real) else np.zeros(len(beyond))
     usual = np.median(in_sim, axis=0) + beyond if len(in_sim) else far
     return is_signal & (far >= FEWEST_SHIFTED) & (usual < far)
+
+
+def _is_shifted_level(rows: FitRows) -> NDArray[np.bool_]:
+    """Levels that most of real has and hardly any of sim."""
+    is_level = np.array([c.kind == "level" and c.simulated for c in rows.candidates], dtype=bool)
+    in_real, in_sim = rows.columns[rows.real > 0], rows.columns[rows.real == 0]
+    if not is_level.any() or not len(in_real) or not len(in_sim):
+        return np.zeros(len(rows.candidates), dtype=bool)
+    return is_level & (in_real.mean(axis=0) - in_sim.mean(axis=0) >= LEVEL_SHIFTED)
+
+
+def _correlations(columns: Array, j: int) -> Array:
+    """Of one column with each."""
+    centred = columns - columns.mean(axis=0)
+    size = np.sqrt((centred**2).sum(axis=0))
+    return np.asarray(centred.T @ centred[:, j] / np.maximum(size * size[j], 1e-12))

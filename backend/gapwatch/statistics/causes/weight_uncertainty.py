@@ -29,8 +29,8 @@ from gapwatch.statistics.causes.side_sample import SideSample
 
 FEWEST_CLUSTERS = 5
 NUDGE = 1e-4
-# A cause that misses the model by less than this may be there unnoticed.
-MAY_BE_THERE = 1.0
+# A cause that goes with failing at all may be there unnoticed.
+MAY_BE_THERE = 0.0
 CERTAINTY = 1.96
 # The influence is that of the chosen model; that it was chosen on the same episodes makes its bars less sure:
 # without it 87 to 88 % of intervals covered in the worst worlds at 100 real episodes.
@@ -67,16 +67,31 @@ def weight_uncertainties(
     together = _clustered(counted + influence, sim, real)
     stretch = np.sqrt(np.maximum(1.0, together / np.maximum(alone, 1e-12)))
     stretch = np.where(stretch > 1, SELECTION * stretch, stretch)
-    above = _unnoticed(fitted, names, bars)
+    above = _unnoticed(fitted, names, bars, real.n)
     spoken = real.failed.counts @ soft / real.n
     silent = real.failed.counts @ bars.unspoken(soft) / real.n
     joint = _joint(basis, claims, sim, real, names)
+    unsure = _unsure(fitted.model, bars)
     return {
         name: Uncertainty(
-            float(stretch[i]), above.get(name, 0.0), float(spoken[i]), float(silent[i]) + joint.get(name, 0.0)
+            float(stretch[i]),
+            above.get(name, 0.0),
+            float(spoken[i] + unsure[i]),
+            float(silent[i]) + joint.get(name, 0.0),
         )
         for i, name in enumerate(names)
     }
+
+
+def _unsure(model: FailureModel, bars: _Bars) -> Array:
+    """What each bar has from causes that were just told from chance: the best of many seems more than that."""
+    now = bars.at(model.place)
+    weak = [1 + number for number, term in enumerate(model.terms) if not term.is_sure]
+    if not weak:
+        return np.zeros_like(now)
+    without = model.place.copy()
+    without[weak] = 0.0
+    return np.maximum(now - bars.at(without), 0.0)
 
 
 def _joint(
@@ -181,7 +196,7 @@ def _clustered(influence: Array, sim: SideSample, real: SideSample) -> Array:
     return total
 
 
-def _unnoticed(fitted: FittedModel, names: Sequence[str], bars: _Bars) -> dict[str, float]:
+def _unnoticed(fitted: FittedModel, names: Sequence[str], bars: _Bars, n_real: int) -> dict[str, float]:
     """By how much a bar's upper end rises if the likeliest cause of its category that was left out is there."""
     rows, model = fitted.rows, fitted.model
     left = [j for j in range(len(rows.candidates)) if j not in fitted.chosen]
@@ -201,7 +216,10 @@ def _unnoticed(fitted: FittedModel, names: Sequence[str], bars: _Bars) -> dict[s
         if number not in tried:
             tried[number] = _with_one_more(fitted, bars, left[number], columns[:, number])
         index = list(names).index(category)
-        found[category] = max(0.0, float(tried[number][index] - now[index]))
+        missed = max(0.0, float(tried[number][index] - now[index]))
+        # Its failures would have been counted, too, and their number is chance.
+        share = min(1.0, missed + max(0.0, float(now[index])))
+        found[category] = missed + CERTAINTY * float(np.sqrt(share * (1 - share) / n_real)) * (missed > 0)
     return found
 
 
