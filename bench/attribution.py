@@ -2,9 +2,10 @@
 
     python -m bench.attribution [--runs 60] [--seeds 3] [--n 30 100 300] [--only TEXT] [--json FILE]
 
-The worlds are those of `attribution_worlds.py`, and the demo's own. Columns: how often the largest bar is the cause;
-the bias of its bar in points; how often its 95 % interval covers the truth; how often some other category is
-accused: its lower end lies more than half a point above zero. A bar of several names ("one of these") accuses nobody.
+The worlds are those of `attribution_worlds.py`, others that nothing was tuned on (`attribution_others.py`), and the
+demo's own. Columns: how often the largest bar is the cause, or has the names of those that nothing tells apart; the
+bias of its bar in points; how often its 95 % interval covers the truth; how often some other category is accused: its
+lower end lies above zero. A bar of several names accuses nobody if one of them is a cause.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.attribution_others import OTHERS, OtherWorld, sides_of, truth_of_other
 from bench.attribution_worlds import WORLDS, World, truth_of, two_sides
 from gapwatch.demo import experiment
 from gapwatch.demo.gaps import GAPS
@@ -26,7 +28,6 @@ from gapwatch.taxonomy import Taxonomy
 
 SIZES = (30, 100, 300)
 TAXONOMY = Taxonomy()
-ACCUSED_ABOVE = 0.005
 # Shares of so many runs wobble; a target is missed where even the upper limit of a share does not reach it.
 WOBBLE = 2.0
 # Targets hold from so many real episodes on.
@@ -42,6 +43,7 @@ class Row:
     n_real: int
     targets: dict
     note: str = ""
+    one_of: frozenset = frozenset()
     runs: int = 0
     first: int = 0
     covered: int = 0
@@ -56,14 +58,15 @@ class Row:
         others = [
             entry.category
             for entry in ledger.entries
-            if entry.category not in truth and "+" not in entry.category
-            and entry.interval is not None and entry.interval[0] > ACCUSED_ABOVE
-        ]  # fmt: skip
+            if not self._is_right(entry.category, truth) and entry.interval is not None and entry.interval[0] > 0
+        ]
         self.who.update(others)
         self.accused += bool(others)
         top = ledger.entries[0]
         # What the headline would say: nothing that is known explains most of it.
         self.unexplained += top.interval is None or top.interval[0] <= 0
+        if self.one_of:
+            self.first += self._is_right(top.category, truth)
         if truth:
             self.first += {entry.category for entry in ledger.entries[: len(truth)]} == set(truth)
             for category, true in truth.items():
@@ -71,9 +74,15 @@ class Row:
                 self.covered += (low <= true <= high) / len(truth)
                 self.errors.append(bars[category].contribution - true)
 
+    def _is_right(self, category, truth):
+        names = {*category.split("+")}
+        return bool(names & {*truth}) or len(names & self.one_of) > 1
+
     @property
     def shares(self):
         own = {"accused": self.accused / self.runs}
+        if self.one_of:
+            own["first"] = self.first / self.runs
         return own | (
             {"first": self.first / self.runs, "covered": self.covered / self.runs} if self.errors else {}
         )
@@ -111,12 +120,16 @@ class Row:
         )
 
 
-def measure(world: World, n_real: int, runs: int, seeds: range) -> Row:
-    row = Row(world.name, n_real, dict(world.targets), world.note)
-    truth = truth_of(world)
+def measure(world: World | OtherWorld, n_real: int, runs: int, seeds: range) -> Row:
+    is_other = isinstance(world, OtherWorld)
+    row = Row(
+        f"other: {world.name}" if is_other else world.name, n_real, dict(world.targets), world.note, world.one_of
+    )
+    truth = truth_of_other(world) if is_other else truth_of(world)
     for seed, number in itertools.product(seeds, range(runs)):
-        ledger = ledger_of_samples(*two_sides(world, n_real, 100_000 * seed + number), TAXONOMY)
-        row.count(ledger, truth)
+        number += 100_000 * seed
+        sides = sides_of(world, n_real, number) if is_other else two_sides(world, n_real, number)
+        row.count(ledger_of_samples(*sides, TAXONOMY), truth)
     return row
 
 
@@ -134,7 +147,7 @@ def measure_demo(gap: str | None, labelled: bool, n_real: int, runs: int, seeds:
 
 def rows_of(sizes, runs, seeds, only=""):
     for n_real in sizes:
-        for world in WORLDS:
+        for world in (*WORLDS, *OTHERS):
             if only in world.name:
                 yield measure(world, n_real, runs, seeds)
         for gap, labelled in itertools.product([*GAPS, None], (False, True)):

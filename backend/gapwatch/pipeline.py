@@ -18,14 +18,15 @@ from gapwatch.settings import Settings
 log = structlog.get_logger()
 
 FOLD = "rollup.fold"
+LEAD = "rollup.lead"
 WATCH = "alerts.watch"
 SEND = "alerts.send"
 RESEND = "alerts.resend"
 KEEP_TIME = "alerts.keep_time"
 SWEEP = "pipeline.sweep"
 
-# Which task does which kind of work: rows of `work`, of `watch_due`, of `deliveries` and of `channels`.
-TASK_OF_WORK = {"fold": FOLD, "watch": WATCH, "send": SEND, "resend": RESEND}
+# Which task does which kind of work: rows of `work`, `presents`, `watch_due`, `deliveries` and `channels`.
+TASK_OF_WORK = {"fold": FOLD, "lead": LEAD, "watch": WATCH, "send": SEND, "resend": RESEND}
 
 SWEEP_EVERY_S = 2.0
 # A sweep that waited longer than this is worthless: the next ones have been sent meanwhile.

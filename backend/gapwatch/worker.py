@@ -22,12 +22,13 @@ from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
+from gapwatch.rollup.leads import refresh_leads
 from gapwatch.server_secret import wait_and_check_secret
 from gapwatch.settings import Settings
 from gapwatch.store.alerting import outbox, rewatches, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
-from gapwatch.store.fold import presents, work
+from gapwatch.store.fold import leads, presents, work
 from gapwatch.store.people import access, members
 from gapwatch.store.write.name_budget import forget_old_budgets
 from gapwatch.store.write.quarantine import trim_rejected
@@ -65,6 +66,11 @@ class Worker:
         def fold() -> None:
             if fold_due_work(self.database):
                 self._nudge("watch")
+                self._nudge("lead")
+
+        @self.celery.task(name=pipeline.LEAD)
+        def lead() -> None:
+            refresh_leads(self.database)
 
         @self.celery.task(name=pipeline.WATCH)
         def watch() -> None:
@@ -100,6 +106,8 @@ class Worker:
                 kinds = work.kinds_due(connection)
                 if "fold" not in kinds and presents.are_missing(connection):
                     kinds.append("fold")
+                if leads.are_due(connection):
+                    kinds.append("lead")
                 if watch_queue.projects_due(connection) or rewatches.due_rewatches(connection):
                     kinds.append("watch")
                 if outbox.is_due(connection):

@@ -5,14 +5,13 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 import pytest
-from answers.lab import LATER, attempts, real, sim
+from answers.lab import attempts, real, sim
 
 from gapwatch.answers import load_sides as load_sides_module
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes, read_episode_evidence
 from gapwatch.answers.failure_weights import NEEDS, weigh_sides
 from gapwatch.answers.failures import answer_failures
-from gapwatch.answers.fleet import fleet_rows
-from gapwatch.answers.leading_categories import leading_categories
+from gapwatch.answers.leading_categories import lead_now, leading_categories
 from gapwatch.answers.ledger import NEEDS as LEDGER_NEEDS
 from gapwatch.answers.ledger import answer_ledger
 from gapwatch.answers.load_sides import load_sides
@@ -21,8 +20,10 @@ from gapwatch.answers.subjects import deployment_subject
 from gapwatch.demo.history import story_records
 from gapwatch.demo.stories import STORIES
 from gapwatch.filters import StatisticsFilter
+from gapwatch.store.fold import leads
 from gapwatch.store.read import directory, episodes
 from gapwatch.taxonomy import Taxonomy
+from parts import wait_until
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 SEOUL = "seoul-arm-4"
@@ -109,40 +110,23 @@ def test_they_do_where_one_side_is_labelled_and_where_failures_are_a_sample(lab,
     assert parts["object_property"].contribution == pytest.approx(2 / 3 * (60 / 272 - 60 / 1000), abs=0.01)
 
 
-def leads_of(lab, since=None, now=NOW):
-    """The fleet's leading categories, by slug."""
-    question = question_of(StatisticsFilter(since=since), now)
-    with lab.project.database.reading(lab.project.id) as connection:
-        known = directory.deployments(connection, lab.project.id, None, 100)
-        rows = fleet_rows(connection, lab.project.id, known, question, 0.05)
-        return leading_categories(connection, lab.project.id, known, rows, Taxonomy(), question)
-
-
-def test_the_fleet_names_the_ledgers_category_by_labels_or_none(lab):
+def test_the_fleet_names_what_the_deployments_page_names_with_the_same_number(lab):
     tell_story(lab, SEOUL)
     tell_story(lab, "madrid-bin-6")
-    leads = leads_of(lab)
-    # In Seoul labels explain less than half of the drop; the deployment's page says the rest.
-    assert leads.keys() == {"madrid-bin-6"}
-    lead = leads["madrid-bin-6"]
-    parts, _ = ledger_and_groups(lab, "madrid-bin-6")
-    assert (lead.category, lead.by) == (max(parts, key=lambda name: parts[name].contribution), "labels")
-    assert 0 < lead.contribution <= parts[lead.category].contribution
+    database, project_id = lab.project.database, lab.project.id
 
+    def is_settled():
+        with database.transaction() as connection:
+            return not any(one.project_id == project_id for one in leads.due_leads(connection, 1000))
 
-def test_the_fleet_evens_out_a_baseline_that_nobody_labelled_in_any_window(lab):
-    labelled_in_real_only(lab)
-    # Five of six lifts are heavy or dropped in both; what is left of them beyond sim's is the same in the ledger.
-    parts, _ = ledger_and_groups(lab, "berlin-line-3")
-    lead = leads_of(lab)["berlin-line-3"]
-    assert (lead.category, lead.contribution) == (
-        "object_property",
-        pytest.approx(parts["object_property"].contribution, abs=0.01),
-    )
-    lab.send(attempts(real, 200, 60, failure={"phase": "lift", "labels": ["too_heavy"]}, at=LATER))
-    # No sim episode lies in this window: the whole baseline is taken away, as from the deployment's own numbers.
-    lead = leads_of(lab, since="36h", now=LATER.replace(hour=23))["berlin-line-3"]
-    assert (lead.category, lead.contribution) == ("object_property", pytest.approx(60 / 260 - 60 / 1000, abs=1e-3))
+    wait_until(is_settled)
+    with database.reading(project_id) as connection:
+        ids = {one.slug: one.id for one in directory.deployments(connection, project_id, None, 100)}
+        kept = leading_categories(connection, project_id)
+        for slug in (SEOUL, "madrid-bin-6"):
+            made = lead_now(connection, project_id, slug, datetime.now(UTC))
+            assert kept.get(ids[slug]) == made
+    assert kept
 
 
 def in_the_ledger(lab, connection, slug):

@@ -212,16 +212,6 @@ def _sample(side: ComparisonSide, basis: EvidenceBasis, names: Sequence[str]) ->
     )
 
 
-def signature_batch(counts: Mapping[Signature, float]) -> FailedBatch:
-    """What was said of failures as rows, without their signals and conditions."""
-    return FailedBatch(
-        np.array([*counts.values()], dtype=float),
-        [signature.category for signature in counts],
-        [signature.labels for signature in counts],
-        [signature.phase for signature in counts],
-    )
-
-
 def _weighed(side: ComparisonSide, basis: EvidenceBasis) -> WeighedSide:
     domain: Domain = side.role
     rows = side.failed

@@ -369,6 +369,15 @@ def _one_sided_records(basis: EvidenceBasis) -> list[Caution]:
                 " The same records on both sides would say it exactly.",
             )
         )
+    if records.other_units:
+        names = ", ".join(records.other_units)
+        cautions.append(
+            Caution(
+                "other-units",
+                f"Real's numbers are sim's times a thousand or a thousandth for {names}: the two sides seem to log"
+                " other units. No cause is read from them until both log the same.",
+            )
+        )
     unsimulated = [fact for fact in basis.facts if fact.never_simulated]
     for fact in unsimulated:
         what = fact.name if fact.level is None else f"{fact.name} = {fact.level}"

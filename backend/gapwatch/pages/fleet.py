@@ -33,7 +33,6 @@ from gapwatch.pages.sentences.sentence import Sentence
 from gapwatch.pages.sparklines import Spark, sparkline
 from gapwatch.store.read import directory, fleet
 from gapwatch.store.read.fleet import NO_NAMES, PlaceNames
-from gapwatch.taxonomy import Taxonomy
 
 MOST_DEPLOYMENTS = 5000
 PAGE = 100
@@ -142,8 +141,8 @@ class FleetHandlers:
         smallest = smallest_success(visit.options)
         whole = len(known) < MOST_DEPLOYMENTS
         rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest, whole=whole)
-        taxonomy = Taxonomy(visit.options.get("taxonomy"))
-        leads = leading_categories(visit.transaction, visit.project_id, known, rows, taxonomy, question)
+        found = leading_categories(visit.transaction, visit.project_id)
+        leads = {one.slug: found[one.id] for one in known if one.id in found}
         named = fleet.place_names(
             visit.transaction, visit.project_id, question.asked_window, question.window.since
         )
@@ -263,7 +262,7 @@ def _matches(
         and (wanted.policy is None or wanted.policy in names.policies)
         and wanted.stage in (None, row.stage)
         and wanted.verdict in (None, shown.verdict)
-        and (wanted.category is None or (lead is not None and lead.category == wanted.category))
+        and (wanted.category is None or (lead is not None and wanted.category in lead.category.split("+")))
     )
 
 

@@ -71,10 +71,12 @@ def test_without_anything_new_the_worst_is_named():
 
 
 def test_the_worst_deployment_with_what_leads_its_drop():
-    said = worst_of(a_row(), LeadingCategory("contact_dynamics", 0.3), "/deployments/turin-cell-1")
+    said = worst_of(
+        a_row(), LeadingCategory("contact_dynamics", 0.3, (0.2, 0.4), 0.44), "/deployments/turin-cell-1"
+    )
     assert str(said) == (
         "The worst is turin-cell-1: 51 % now, 96 % until 30 Oct, still falling (40.7 to 61.6, n 84), "
-        "43.8 points below simulation, most of it contact dynamics by its labels."
+        "43.8 points below simulation, most of it contact dynamics."
     )
     assert str(worst_of(a_row(), None, "/")).endswith("43.8 points below simulation.")
 

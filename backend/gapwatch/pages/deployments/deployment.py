@@ -13,6 +13,7 @@ from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
 from gapwatch.answers.failure_weights import weigh_sides
 from gapwatch.answers.failures import answer_failures
+from gapwatch.answers.leading_categories import established_lead
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
 from gapwatch.answers.mitigations import measure_mitigations, suggestions
@@ -213,10 +214,9 @@ def _read_filter(request: Request) -> Asked[DeploymentFilter]:
 
 def _lead(drop: DropAnswer, now: NowValue, ledger: LedgerAnswer) -> CategoryPart | None:
     """The category that loses most, where a loss is established at all: of simulation, or of what was before."""
-    is_lost = now.moved.verdict in ("fell", "falling")
     if ledger.against.kind == "simulation":
-        is_lost = drop.verdict in ("large", "small")
-    return leading_part(ledger) if is_lost else None
+        return established_lead(drop, ledger)
+    return leading_part(ledger) if now.moved.verdict in ("fell", "falling") else None
 
 
 def _labelling(sides: Sides, slug: str) -> LabellingProgress:

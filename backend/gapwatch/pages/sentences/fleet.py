@@ -77,8 +77,7 @@ def worst_of(row: FleetRow | None, lead: LeadingCategory | None, href: str) -> S
     to = (
         ""
         if lead is None
-        else f", {share_word(lead.contribution, row.drop.value or drop)} {category_name(lead.category).lower()}"
-        " by its labels"
+        else f", {share_word(lead.contribution, lead.drop)} {category_name(lead.category).lower()}"
     )
     return say(
         "The worst is ",

@@ -429,7 +429,7 @@ def _is_shifted_level(rows: FitRows) -> NDArray[np.bool_]:
     in_real, in_sim = rows.columns[rows.real > 0], rows.columns[rows.real == 0]
     if not is_level.any() or not len(in_real) or not len(in_sim):
         return np.zeros(len(rows.candidates), dtype=bool)
-    return is_level & (in_real.mean(axis=0) - in_sim.mean(axis=0) >= LEVEL_SHIFTED)
+    return np.asarray(is_level & (in_real.mean(axis=0) - in_sim.mean(axis=0) >= LEVEL_SHIFTED))
 
 
 def _correlations(columns: Array, j: int) -> Array:

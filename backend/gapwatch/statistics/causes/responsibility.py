@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gapwatch.statistics.causes.cause_candidates import signals_in_other_units
 from gapwatch.statistics.causes.evidence_claims import UNIT, deciding_labels, whole_parts
 from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
 from gapwatch.statistics.causes.failure_model import FailureModel, FittedModel, fit_failure_model
@@ -35,10 +36,11 @@ SYMPTOM_Z = 2.0
 
 @dataclass(frozen=True)
 class Records:
-    """Which side writes labels and phases down, and which does so far less than the other."""
+    """Which side writes labels and phases down far less than the other; which signals are in other units."""
 
     labels_lacking: Domain | None = None
     phases_lacking: Domain | None = None
+    other_units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def find_responsibility(
     sim: SideSample, real: SideSample, taxonomy: Taxonomy
 ) -> tuple[Responsibility, FittedModel]:
     fitted = fit_failure_model(sim, real, taxonomy)
-    records = compare_records(sim.failed, real.failed, taxonomy)
+    records = compare_records(sim, real, taxonomy)
     plain = Responsibility(taxonomy, fitted.model, records)
     return (
         Responsibility(
@@ -100,7 +102,7 @@ def find_responsibility(
     )
 
 
-def compare_records(sim: FailedBatch, real: FailedBatch, taxonomy: Taxonomy) -> Records:
+def compare_records(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> Records:
     def labelled(batch: FailedBatch) -> float:
         told = [
             category is not None or bool(labels and deciding_labels(labels, taxonomy))
@@ -111,7 +113,11 @@ def compare_records(sim: FailedBatch, real: FailedBatch, taxonomy: Taxonomy) -> 
     def phased(batch: FailedBatch) -> float:
         return _share(batch, [phase is not None for phase in batch.phase])
 
-    return Records(_lacking(labelled(sim), labelled(real)), _lacking(phased(sim), phased(real)))
+    return Records(
+        _lacking(labelled(sim.failed), labelled(real.failed)),
+        _lacking(phased(sim.failed), phased(real.failed)),
+        signals_in_other_units(sim, real),
+    )
 
 
 def _share(batch: FailedBatch, told: Sequence[bool]) -> float:

@@ -75,14 +75,14 @@ def term_facts(fitted: FittedModel, sim: SideSample, real: SideSample) -> tuple[
 
 def _sentence(term: Term, in_sim: float, in_real: float, cost: float, sim: SideSample, real: SideSample) -> str:
     candidate, points = term.candidate, f"{100 * cost:.0f} points"
+    if term.is_joint:
+        names = ", ".join(f"{one.name} {one.level}".strip() for one in (candidate, *term.others))
+        return f"one of {names}, which were never varied apart, costs {points}"
     if candidate.kind in ("above", "below"):
         medians = [_median(side, candidate.name) for side in (real, sim)]
         here = f"{candidate.name} ({medians[0]:.3g} here, {medians[1]:.3g} in sim)"
         if not candidate.simulated:
             here = f"{candidate.name}, which sim does not log ({medians[0]:.3g} here),"
-        if term.is_joint:
-            others = ", ".join(other.name for other in term.others)
-            return f"one of {candidate.name}, {others}, which were never varied apart, costs {points}"
         return f"{here} lies {candidate.kind} what is usual and costs {points} where it does"
     what = f"{candidate.name} {candidate.level}"
     if not candidate.simulated:

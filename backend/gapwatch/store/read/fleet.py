@@ -1,19 +1,16 @@
-"""What the fleet page reads beside the answers: the words of failures, recent days, and names."""
+"""What the fleet page reads beside the answers: recent days, and names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg import sql
 from sqlalchemy import Connection, text
 
-from gapwatch.store.core.content_cache import ContentCache
 from gapwatch.store.core.driver import driver_connection
-from gapwatch.store.read.directory import Deployment
 from gapwatch.store.read.selection import CellFilter
-from gapwatch.tally.sums import Signature
 
 
 def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
@@ -23,65 +20,6 @@ def deployment_slugs(connection: Connection, project_id: int) -> list[str]:
     return [row.slug for row in rows]
 
 
-# real, sim in the window or "sim of all time"; deployment or simulator; policy; task.
-WordKey = tuple[str, int, int, int]
-
-
-@dataclass(frozen=True)
-class FailureWords:
-    """How often deployments (real) and their baselines (sim) fail with which words.
-
-    `signatures`: what was said, by number. `simulators`: their numbers by name and version. `counts`: whose,
-    signature, failures. With a window the words of all sim episodes come too, for baselines without any in it.
-    """
-
-    signatures: dict[int, Signature]
-    simulators: dict[tuple[str | None, str | None], int]
-    counts: list[tuple[WordKey, int, int]]
-
-
-# Whole months, or whole days for a window: a fleet is looked over, not measured to the minute.
-_ROWS_OF_RUNS = """
-SELECT '{what}' AS what, f.* FROM (SELECT DISTINCT policy_id, task_id FROM places) AS runs JOIN LATERAL (
-    SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
-    WHERE r.project_id = :p AND r.domain = 'sim' AND r.policy_id = runs.policy_id AND r.task_id = runs.task_id
-      AND {when}
-) AS f ON true
-"""
-_WORDS = """
-WITH places AS (
-    SELECT * FROM unnest(CAST(:sources AS int[]), CAST(:policies AS int[]), CAST(:tasks AS int[]),
-        CAST(:since AS timestamptz[])) AS place (source_id, policy_id, task_id, since)
-), found AS (
-    SELECT 'real' AS what, f.* FROM places JOIN LATERAL (
-        SELECT source_id, policy_id, task_id, signature_id, failures FROM rollup_failures r
-        WHERE r.project_id = :p AND r.domain = 'real' AND r.policy_id = places.policy_id
-          AND r.task_id = places.task_id AND r.source_id = places.source_id AND {when}
-    ) AS f ON true
-    UNION ALL {sim}
-)
-SELECT what, source_id, policy_id, task_id, signature_id, sum(failures)::int AS failures, NULL AS words
-FROM found GROUP BY 1, 2, 3, 4, 5 HAVING sum(failures) > 0
-UNION ALL
-SELECT 'simulator', id, 0, 0, 0, 0, ARRAY[name, version] FROM simulators WHERE project_id = :p
-"""
-_ALL_TIME, _IN_WINDOW = "r.tier = 'month'", "r.tier = 'day' AND r.bucket_at >= :all_since"
-_SINCE_THEN = "r.tier = 'day' AND r.bucket_at >= date_trunc('day', places.since, 'UTC')"
-_WORDS_OF_ALL_TIME = text(
-    _WORDS.format(when=_ALL_TIME, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
-)
-_WORDS_SINCE = text(
-    _WORDS.format(
-        when=_SINCE_THEN,
-        sim=f"{_ROWS_OF_RUNS.format(what='sim', when=_IN_WINDOW)} UNION ALL"
-        f" {_ROWS_OF_RUNS.format(what='sim of all time', when=_ALL_TIME)}",
-    ),
-)
-_WORDS_OF_PRESENTS = text(
-    _WORDS.format(when=_SINCE_THEN, sim=_ROWS_OF_RUNS.format(what="sim", when=_ALL_TIME)),
-)
-_SIGNATURES = text("SELECT id, phase, labels, category FROM signatures WHERE project_id = :p AND id = ANY(:ids)")
-_CACHED_SIGNATURES: ContentCache[int, Signature] = ContentCache(20_000)
 # Two small things in one exchange: recent days of some deployments, one by one, and the last hours of all.
 # Neither grows with the years that are stored.
 _GLANCE = text("""
@@ -175,50 +113,6 @@ def place_names(
         row.source_id: PlaceNames(*(frozenset(name for name in names if name is not None) for names in row[1:]))
         for row in rows.all()
     }
-
-
-def failure_words(
-    connection: Connection,
-    project_id: int,
-    deployments: Sequence[Deployment],
-    since: datetime | Mapping[int, datetime | None] | None,
-) -> FailureWords:
-    """`since` of all of them, or of each by its number; then their baselines are whole."""
-    each = since if isinstance(since, Mapping) else {}
-    parameters = {
-        "p": project_id,
-        "sources": [deployment.id for deployment in deployments],
-        "policies": [deployment.policy_id for deployment in deployments],
-        "tasks": [deployment.task_id for deployment in deployments],
-        "since": [each.get(one.id) if isinstance(since, Mapping) else since for one in deployments],
-    }
-    if since is None:
-        rows = connection.execute(_WORDS_OF_ALL_TIME, parameters)
-    elif isinstance(since, Mapping):
-        rows = connection.execute(_WORDS_OF_PRESENTS, parameters)
-    else:
-        rows = connection.execute(_WORDS_SINCE, parameters | {"all_since": since})
-    simulators: dict[tuple[str | None, str | None], int] = {}
-    counts: list[tuple[WordKey, int, int]] = []
-    for what, source_id, policy_id, task_id, signature_id, failures, words in rows.all():
-        if what == "simulator":
-            simulators[words[0], words[1]] = source_id
-        else:
-            counts.append(((what, source_id, policy_id, task_id), signature_id, failures))
-    said = _signatures(connection, project_id, {signature_id for _, signature_id, _ in counts})
-    return FailureWords(said, simulators, counts)
-
-
-def _signatures(connection: Connection, project_id: int, ids: set[int]) -> dict[int, Signature]:
-    """Query only those that this process has not read before."""
-    known = _CACHED_SIGNATURES.get(connection, project_id, ids)
-    missing = sorted(ids - known.keys())
-    if missing:
-        rows = connection.execute(_SIGNATURES, {"p": project_id, "ids": missing})
-        read = {row.id: Signature(row.phase, tuple(sorted({*(row.labels or ())})), row.category) for row in rows}
-        _CACHED_SIGNATURES.put(connection, project_id, read)
-        known |= read
-    return known
 
 
 def glance(connection: Connection, project_id: int, shown: list[int], month: datetime, day: datetime) -> Glance:

@@ -198,7 +198,7 @@ class PresentTable(Base):
     """How a deployment does now, since when, and how much it moved: made from its newest episodes.
 
     `since` is the first episode of the regime and `version_since` that of the policy version, for windows; `body`
-    is written by tally/presents.py.
+    is written by tally/presents.py. `lead`: its leading category, None without one; see store/fold/leads.py.
     """
 
     __tablename__ = "presents"
@@ -213,3 +213,6 @@ class PresentTable(Base):
     version_since: Mapped[Time | None]
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
     computed_at: Mapped[CreatedAt]
+    lead: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    lead_version: Mapped[Word | None]
+    led_at: Mapped[Time | None]

@@ -1,0 +1,35 @@
+"""Leading categories after folding: a few ledgers a round, so that a large fleet cannot hold up the worker."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import structlog
+
+from gapwatch.answers.leading_categories import lead_now
+from gapwatch.errors import ServiceUnavailable
+from gapwatch.store.core.database import Database
+from gapwatch.store.fold import leads
+
+log = structlog.get_logger()
+
+# A ledger takes some hundredths of a second.
+AT_ONCE = 5
+
+
+def refresh_leads(database: Database) -> int:
+    """Make those anew that are due, each in its own transaction; returns how many."""
+    due = database.run(lambda connection: leads.due_leads(connection, AT_ONCE))
+    for one in due:
+        try:
+            with database.transaction() as connection:
+                lead = lead_now(connection, one.project_id, one.slug, one.asked_at)
+                leads.put_lead(connection, one, None if lead is None else asdict(lead))
+        except ServiceUnavailable:
+            raise
+        except Exception as error:
+            # A list without its category is better than a worker that stumbles over it again and again.
+            log.warning("no leading category", project_id=one.project_id, error=type(error).__name__)
+            with database.transaction() as connection:
+                leads.put_lead(connection, one, None)
+    return len(due)
