@@ -126,8 +126,8 @@ def measure(world: World | OtherWorld, n_real: int, runs: int, seeds: range) -> 
         f"other: {world.name}" if is_other else world.name, n_real, dict(world.targets), world.note, world.one_of
     )
     truth = truth_of_other(world) if is_other else truth_of(world)
-    for seed, number in itertools.product(seeds, range(runs)):
-        number += 100_000 * seed
+    for seed, run in itertools.product(seeds, range(runs)):
+        number = 100_000 * seed + run
         sides = sides_of(world, n_real, number) if is_other else two_sides(world, n_real, number)
         row.count(ledger_of_samples(*sides, TAXONOMY), truth)
     return row

@@ -8,9 +8,14 @@ import pytest
 from gapwatch.demo.history import live_record, story_records
 from gapwatch.demo.loading import demo_episodes, in_turns
 from gapwatch.demo.stories import STORIES
+from gapwatch.levels import level_of
 from gapwatch.record import EpisodeRecord
+from gapwatch.statistics.causes.failed_episodes import FailedEpisode, batch_of
+from gapwatch.statistics.causes.sample_ledger import ledger_of_samples
+from gapwatch.statistics.causes.side_sample import SideSample, SuccessBatch
 from gapwatch.statistics.change.onset import DayCount, find_onset
 from gapwatch.statistics.estimates.trust import PolicyPoint, simulator_trust
+from gapwatch.taxonomy import Taxonomy
 
 TODAY = date(2026, 11, 2)
 TOLD = {story.slug: story_records(story, TODAY) for story in STORIES}
@@ -183,3 +188,57 @@ def test_now_goes_on_as_the_history_ended():
     assert {r["conditions"]["shift"] for r in told} == {"evening"}
     assert sum(r["outcome"] == "success" for r in told) / 300 < 0.75
     msgspec.json.decode(msgspec.json.encode(told[0]), type=EpisodeRecord)
+
+
+def sampled(records, most):
+    """One side as the ledger reads it: failures and successes, evenly over time."""
+
+    def read(part, size):
+        kept = part[:: max(1, len(part) // size)]
+        episodes = [
+            FailedEpisode(
+                labels=one.get("failure", {}).get("labels", ()),
+                phase=one.get("failure", {}).get("phase"),
+                signals=one.get("signals"),
+                conditions={name: level_of(value) for name, value in one.get("conditions", {}).items()},
+            )
+            for one in kept
+        ]
+        return batch_of(episodes, [len(part) / max(1, len(kept))] * len(kept))
+
+    failed = [one for one in records if one["outcome"] == "failure"]
+    succeeded = [one for one in records if one["outcome"] == "success"]
+    rest = read(succeeded, 200)
+    return SideSample(
+        len(failed) + len(succeeded),
+        len(failed),
+        read(failed, most),
+        SuccessBatch(len(rest), rest.conditions, rest.signals),
+    )
+
+
+@pytest.mark.parametrize(
+    ("slug", "category"),
+    {
+        "berlin-line-3": "contact_dynamics",
+        "lyon-dock-3": "visual",
+        "turin-cell-1": "state_estimation",
+        "osaka-line-1": "latency_timing",
+        "benelux-tote-1": "environment_complexity",
+        "seoul-arm-4": "interface_contract",
+        "porto-peg-2": "policy_robustness",
+        "madrid-bin-6": "contact_dynamics",
+        # As good as simulation, a release that is worse for reasons that nobody logs, or too few episodes.
+        "zurich-sort-2": None,
+        "austin-pack-2": None,
+        "oslo-lab-1": None,
+        "lisbon-pick-5": None,
+    }.items(),
+)
+def test_the_ledger_tells_the_story(slug, category):
+    sim, real = ([one for one in TOLD[slug] if one["domain"] == domain] for domain in ("sim", "real"))
+    ledger = ledger_of_samples(sampled(sim, 150), sampled(real, 150), Taxonomy())
+    first = ledger.entries[0]
+    is_known = first.interval is not None and first.interval[0] > 0
+    leads = is_known and first.contribution > ledger.unattributed.contribution
+    assert (first.category if leads else None) == category
