@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gapwatch.answers import drop, ledger
@@ -38,7 +38,8 @@ def established_lead(answer: DropAnswer, parts: LedgerAnswer) -> CategoryPart | 
 def lead_now(connection: Connection, project_id: int, slug: str, now: datetime) -> LeadingCategory | None:
     """By the newest episodes, as the deployment's page shows them unless asked otherwise."""
     subject = deployment_subject(connection, project_id, slug)
-    question = question_of(StatisticsFilter.model_validate({"window": "now"}), now)
+    # With all history, as on the page: single episodes are then sampled by the same days.
+    question = replace(question_of(StatisticsFilter.model_validate({"window": "now"}), now), is_history_whole=True)
     sides = load_sides(connection, project_id, subject, question, drop.NEEDS | ledger.NEEDS)
     parts = answer_ledger(sides, condition_shares=False)
     lead = established_lead(answer_drop(sides), parts)
