@@ -49,9 +49,9 @@ T = TypeVar("T")
 Each = list[T | None]
 
 # Of more failures, signals are those of a sample; what was said of them is known of all.
-MOST_FAILED = {"real": 800, "sim": 400}
+MOST_FAILED = {"real": 400, "sim": 250}
 # Successes to hold them against; more would tell little more.
-MOST_SUCCEEDED = {"real": 400, "sim": 400}
+MOST_SUCCEEDED = {"real": 300, "sim": 300}
 # With a filter, metrics and signals come from the newest episodes that match it.
 MOST_SAMPLED = 2000
 MOST_PAIRS = 5000
