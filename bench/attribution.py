@@ -2,7 +2,7 @@
 
     python -m bench.attribution [--runs 60] [--seeds 3] [--n 30 100 300] [--only TEXT] [--json FILE]
 
-The worlds are those of `attribution_worlds.py`, others that nothing was tuned on (`attribution_others.py`), and the
+The worlds are those of `attribution_worlds.py`, others of another robot (`attribution_others.py`), and the
 demo's own. Columns: how often the largest bar is the cause, or has the names of those that nothing tells apart; the
 bias of its bar in points; how often its 95 % interval covers the truth; how often some other category is accused: its
 lower end lies above zero. A bar of several names accuses nobody if one of them is a cause.
