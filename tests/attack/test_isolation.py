@@ -6,26 +6,19 @@ says what its path's names stand for.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Any
 
 import httpx
 import pytest
+from attack.neighbours import MARK, TENANTS_TABLES, addressed, foreign_values, make_neighbour, served_routes
 from people import Browser, somebody
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from gapwatch.access.roles import ROLES
-from gapwatch.app import make_app
-from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.tenancy import RoleMissing, ensure_tenant_role, protect_tables
-from gapwatch.store.tables.schema import Base
-from parts import Project, episode, make_project, wait_until
 
 SCOPES = ("ingest", "read", "admin")
-TENANTS_TABLES = sorted(table.name for table in Base.metadata.tables.values() if "project_id" in table.c)
-MARK = "neighboursown"
 
 
 # --- the database itself
@@ -180,135 +173,16 @@ def test_pages_and_api_open_no_transaction_without_a_project():
 # --- every route
 
 
-@dataclass
-class Neighbour:
-    """Another tenant with one of everything, each named so that a trace of it is found."""
-
-    project: Project
-    episode_id: str
-    numbers: dict[str, int]
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Every row of the tenant."""
-        return {
-            table: self.project.value(
-                f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {table} t WHERE project_id = :p"
-            )
-            for table in TENANTS_TABLES
-        }
-
-
 @pytest.fixture(scope="module")
 def neighbour(service):
     database = Database(service.database_url)
-    project = make_project(service, database)
-    record = episode(
-        deployment=f"{MARK}-line", task=f"{MARK}-task", robot=f"{MARK}-robot", site=f"{MARK}-site",
-        policy={"name": f"{MARK}-policy", "version": f"{MARK}-1"}, outcome="failure",
-    )  # fmt: skip
-    with project.client() as client:
-        assert client.post("/episodes", json=record).is_success
-        client.post("/episodes/batch", json=[{"id": f"{MARK}-junk"}])
-    wait_until(
-        lambda: project.value("SELECT count(*) FROM rollup_counts WHERE project_id = :p"), what="the counts"
-    )
-    with project.client("admin") as client:
-        hook = {"url": f"https://example.com/{MARK}"}
-        numbers = {
-            "channel_id": client.post(
-                "/channels", json={"name": f"{MARK}-hook", "kind": "webhook", "config": hook}
-            ).json()["id"],
-            "silence_id": client.post("/silences", json={"reason": MARK, "minutes": 60}).json()["id"],
-            "event_id": client.post("/events", json={"kind": "other", "title": MARK}).json()["id"],
-            "key_id": client.post("/keys", json={"name": MARK, "scope": "read"}).json()["id"],
-        }
-        assert client.post("/rules", json={"name": f"{MARK}-rule", "kind": "drop"}).is_success
-    numbers["incident_id"] = project.value(
-        "INSERT INTO incidents (project_id, deployment_id, state, severity, content)"
-        " SELECT :p, id, 'firing', 'warning', jsonb_build_object('headline', CAST(:mark AS text)) FROM deployments WHERE project_id = :p RETURNING id",
-        mark=MARK,
-    )
-    numbers["alert_id"] = project.value(
-        "INSERT INTO alerts (project_id, series, state, severity, rule, kind, deployment_id, incident_id)"
-        " SELECT :p, 'success', 'firing', 'warning', :rule, 'drop', id, :incident FROM deployments WHERE project_id = :p RETURNING id",
-        rule=f"{MARK}-rule",
-        incident=numbers["incident_id"],
-    )
-    somebody(project, "admin")
-    numbers["user_id"] = project.value("SELECT user_id FROM members WHERE project_id = :p")
-    numbers["invitation_id"] = project.value(
-        "INSERT INTO invitations (project_id, token_hash, email, role, invited_by, expires_at)"
-        " VALUES (:p, decode(md5(:mark), 'hex'), :mark, 'viewer', :mark, now() + interval '1 hour') RETURNING id",
-        mark=MARK,
-    )
-    wait_until(
-        lambda: not project.value("SELECT count(*) FROM work WHERE project_id = :p"), what="the end of the work"
-    )
-    yield Neighbour(project, record["id"], numbers)
+    yield make_neighbour(service, database)
     database.close()
 
 
-def served_routes(service):
-    """Method, path and an example of the body of everything that the application serves."""
-    settings = Settings(data_dir=service.data_dir, database_url=service.database_url, redis_url="unix:///nowhere")
-    app = make_app(settings)._app._app._app
-    found = []
-
-    def walk(routes, prefix=""):
-        for route in routes:
-            if hasattr(route, "original_router"):
-                walk(route.original_router.routes)
-            elif hasattr(route, "methods"):
-                found.extend((method, route.path) for method in sorted(route.methods - {"HEAD"}))
-
-    walk(app.router.routes)
-    bodies = {}
-    for path, methods in app.openapi()["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-            examples = list(content.get("examples", {}).values())
-            bodies[method.upper(), path] = examples[0]["value"] if examples else content.get("example", {})
-    return sorted(set(found)), bodies
-
-
-def foreign_values(neighbour):
-    """What a path's names stand for, as the neighbour has it."""
-    return {
-        **{name: str(number) for name, number in neighbour.numbers.items()},
-        "episode_id": neighbour.episode_id,
-        "slug": f"{MARK}-line",
-        "deployment": f"{MARK}-line",
-        "robot": f"{MARK}-robot",
-        "policy": f"{MARK}-policy",
-        "simulator": f"{MARK}-simulator",
-        "version": f"{MARK}-1",
-        "action": "acknowledge",
-        "baseline_id": "1",
-        "delivery_id": "1",
-        "rejected_id": "1",
-    }
-
-
-# Names that stand for different things by what comes before them.
-BY_PLACE = {
-    "/rules/": f"{MARK}-rule",
-    "/robots/": f"{MARK}-robot",
-    "/policies/": f"{MARK}-policy",
-    "/simulators/": f"{MARK}-simulator",
-}
 STATIC = ("/static/", "/healthz", "/readyz")
 # What an answer to a foreign id may be; nothing of the neighbour's is in it and nothing of theirs has changed.
 REFUSALS = {303, 400, 401, 403, 404, 405, 409, 415, 422}
-
-
-def addressed(path, values):
-    def value(found):
-        name = found[1]
-        place = next((word for start, word in BY_PLACE.items() if start in path), None)
-        assert name in values or place, f"{path}: say in `foreign_values` what {name} of a neighbour would be"
-        return values.get(name) if name in values else place
-
-    return re.sub(r"{(\w+)(?::\w+)?}", value, path)
 
 
 def test_no_route_gives_a_role_anything_of_another_tenant(service, project, neighbour):

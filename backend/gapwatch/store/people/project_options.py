@@ -20,6 +20,4 @@ def set_option(connection: Connection, project_id: int, name: str, value: Any, a
         ),
         {"p": project_id, "name": name, "value": json.dumps(value, ensure_ascii=False)},
     )
-    audit(
-        connection, project_id, actor, f"{name}.changed", f"project/{project_id}", **{"from": before, "to": value}
-    )
+    audit(connection, project_id, actor, f"{name}.changed", "project", **{"from": before, "to": value})

@@ -9,6 +9,7 @@ from sqlalchemy import (
     DDL,
     BigInteger,
     CheckConstraint,
+    FetchedValue,
     ForeignKey,
     Identity,
     Index,
@@ -71,7 +72,7 @@ class ProjectChangeTable(Base):
 class UserTable(Base):
     __tablename__ = "users"
 
-    id: Mapped[int] = mapped_column(Identity(), primary_key=True)
+    id: Mapped[int] = mapped_column(server_default=FetchedValue(), primary_key=True)
     email: Mapped[Word] = mapped_column(unique=True)
     password_hash: Mapped[str]
     created_at: Mapped[CreatedAt]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
-from sqlalchemy import CheckConstraint, Double, ForeignKey, Identity, MetaData, Text, func, text
+from sqlalchemy import CheckConstraint, Double, FetchedValue, ForeignKey, MetaData, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase, mapped_column
 
@@ -30,7 +30,8 @@ class Base(DeclarativeBase):
 
 
 ProjectId = Annotated[int, mapped_column(ForeignKey("projects.id"), primary_key=True)]
-RowId = Annotated[int, mapped_column(Identity(), primary_key=True)]
+# Counted by project, see `store/core/row_numbers.py`.
+RowId = Annotated[int, mapped_column(server_default=FetchedValue(), primary_key=True)]
 # Names, slugs and ids compare byte by byte: "C" is the fastest order and the same on every machine.
 Word = Annotated[str, mapped_column(Text(collation="C"))]
 Time = Annotated[datetime, mapped_column(TIMESTAMP(timezone=True))]
