@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager pgbouncer screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-names bench-history lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -22,7 +22,7 @@ CLOCKED := tests/test_clocks.py tests/alerts/test_addresses.py tests/alerts/test
 	tests/alerts/test_time.py tests/alerts/test_watch.py tests/channels tests/pages/test_queries.py tests/ingest/test_catalogue.py
 PYTEST := -m pytest
 
-test: check chromium compiler alertmanager
+test: check chromium compiler alertmanager pgbouncer
 	@$(MAKE) --no-print-directory test-now
 	@$(BIN)/python tests/later.py -n 2 --dist loadfile $(CLOCKED) -k "not test_catalogue or clock"
 
@@ -61,12 +61,18 @@ alertmanager:
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus-alertmanager >/dev/null && \
 		{ [ ! -d /run/systemd/system ] || systemctl disable --now --quiet prometheus-alertmanager; }; } || true
 
+# What may stand between the service and its Postgres. Like Chromium; the tests start it themselves.
+pgbouncer:
+	@PATH="$$PATH:/usr/sbin"; command -v pgbouncer >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends pgbouncer >/dev/null && \
+		{ [ ! -d /run/systemd/system ] || systemctl disable --now --quiet pgbouncer; }; } || true
+
 # The README's pictures, from a demo of their own.
 screenshots: .venv/installed-dev chromium
 	@$(BIN)/python docs/pictures/take_pictures.py
 
 # The long versions of what the suite does briefly.
-test-later: .venv/installed-dev chromium compiler alertmanager
+test-later: .venv/installed-dev chromium compiler alertmanager pgbouncer
 	@$(MAKE) --no-print-directory test-now PYTEST=tests/later.py
 
 faults: .venv/installed-dev
@@ -132,6 +138,9 @@ bench-onset: .venv/installed-dev
 
 bench-fairness: .venv/installed-dev
 	@$(BIN)/python -m bench.fairness $(ARGS)
+
+bench-names: .venv/installed-dev
+	@$(BIN)/python -m bench.names $(ARGS)
 
 bench-history: .venv/installed-dev
 	@$(BIN)/python -m bench.history $(ARGS)

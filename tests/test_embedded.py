@@ -1,11 +1,16 @@
 import os
 import signal
 import subprocess
+from dataclasses import replace
 
 import psycopg
 import pytest
+from alembic import command
+from sqlalchemy import text
 
 from gapwatch import embedded
+from gapwatch.store.core.database import Database
+from gapwatch.store.core.migrate import alembic_config, migrate
 from parts import reachable
 
 
@@ -98,3 +103,54 @@ def test_a_directory_that_was_closed_later_is_named(tmp_path, run_dir):
     (tmp_path / "open").chmod(0o700)
     with pytest.raises(embedded.EmbeddedError, match="can no longer reach"):
         embedded.prepare_postgres(data_dir, run_dir)
+
+
+def test_a_cluster_of_an_earlier_release_is_handed_over_to_a_role_that_is_no_superuser(tmp_path, run_dir):
+    """Its tables belonged to the superuser that the service was."""
+    server = embedded.prepare_postgres(reachable(tmp_path) / "data", run_dir)
+    old = replace(server, is_ready=lambda: made_by_superuser(server.admin_url))
+    with embedded.running(old):
+        before = Database(server.admin_url)
+        with before.engine.connect() as connection:
+            config = alembic_config()
+            config.attributes["connection"] = connection
+            # The last release before there was row security.
+            command.upgrade(config, "0019")
+            connection.execute(text("INSERT INTO projects (slug, name) VALUES ('fleet', 'fleet')"))
+            connection.execute(text("INSERT INTO channels (project_id, name, kind) VALUES (1, 'a', 'webhook')"))
+            connection.execute(text("CREATE SEQUENCE left_over"))
+            connection.commit()
+        before.close()
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(server.url)
+
+        assert server.is_ready() and server.is_ready()  # twice changes nothing
+        database = Database(server.url)
+        migrate(database)
+        with database.transaction() as connection:
+            role = "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+            assert connection.execute(text(role)).scalar_one() is False
+            foreign = """
+                SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace
+                AND relowner <> current_user::regrole
+                UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+                AND proowner <> current_user::regrole
+                """
+            assert connection.execute(text(foreign)).all() == []
+            assert connection.execute(text("SELECT name FROM channels")).scalar_one() == "a"
+        with database.transaction(1) as connection:
+            added = "INSERT INTO channels (project_id, name, kind) VALUES (1, 'b', 'webhook') RETURNING id"
+            assert connection.execute(text(added)).scalar_one() == 2
+        with database.transaction(2) as connection:
+            assert connection.execute(text("SELECT name FROM channels")).all() == []
+        database.close()
+
+
+def made_by_superuser(admin_url):
+    """What the earlier release did with a cluster that is up."""
+    try:
+        with psycopg.connect(admin_url, dbname="postgres", autocommit=True) as connection:
+            connection.execute("CREATE DATABASE gapwatch")
+    except psycopg.OperationalError:
+        return False
+    return True

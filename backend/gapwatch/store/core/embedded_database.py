@@ -52,11 +52,16 @@ def _make_roles(connection: psycopg.Connection, service: ServiceRole) -> None:
     connection.execute(sql.SQL("GRANT {}, pg_checkpoint TO {}").format(tenant, owner))
 
 
-# What is not the service's yet. Sequences of identity columns, indexes and row types go with their table.
+# What is not the service's yet. Sequences of columns, indexes and row types go with their table.
 _FOREIGN: dict[LiteralString, LiteralString] = {
     "TABLE": """
         SELECT c.oid::regclass::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm') AND r.rolname <> %s
+        """,
+    "SEQUENCE": """
+        SELECT c.oid::regclass::text FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'S' AND r.rolname <> %s AND NOT EXISTS (
+            SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i'))
         """,
     "FUNCTION": """
         SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner
