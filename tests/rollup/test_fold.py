@@ -2,6 +2,7 @@
 
 import json
 import random
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -330,3 +331,28 @@ def test_an_accepted_episode_is_in_the_numbers_within_two_seconds(project, count
         ),
         2,
     )
+
+
+def test_a_project_with_much_to_fold_is_locked_alone_and_takes_turns(database, monkeypatch):
+    """Whoever shares its transaction waits until it ends."""
+    monkeypatch.setattr(episode_rows, "MUCH_BYTES", 1000)
+    with database.transaction() as connection:
+        connection.execute(text("INSERT INTO projects (slug, name) VALUES ('a', 'a'), ('b', 'b'), ('c', 'c')"))
+        for project_id, ids in ((1, 500), (2, 1), (3, 2)):
+            connection.execute(
+                text("INSERT INTO work (project_id, kind, episode_ids) VALUES (:p, 'fold', CAST(:ids AS text[]))"),
+                {"p": project_id, "ids": [uuid.uuid4().hex for _ in range(ids)]},
+            )
+    for large, mine, others in ((False, [2, 3], [1]), (True, [1], [2, 3])):
+        with database.transaction() as first, database.transaction() as second, database.transaction() as third:
+            assert episode_rows.lock_projects(first, "fold", large=large) == mine
+            # Another worker takes what is left, whatever it would have begun with.
+            assert episode_rows.lock_projects(second, "fold", large=large) == others
+            assert episode_rows.lock_projects(third, "fold", large=large) == []
+
+
+def test_steps_that_take_long_become_smaller(monkeypatch):
+    clock = iter([0, 1, 1, 2, 2, 9, 9, 10])
+    monkeypatch.setattr(step_sizes.time, "monotonic", lambda: next(clock))
+    sizes = step_sizes.growing_steps(3000)
+    assert [next(sizes) for _ in range(4)] == [1000, 2000, 3000, 1500]

@@ -34,9 +34,9 @@ GROUPS_AT_MOST = 5_000
 def fold_due_work(database: Database) -> int:
     """Fold until nothing is due; returns the number of work rows done."""
     done = 0
-    for episodes in growing_steps(EPISODES_AT_MOST):
+    for turn, episodes in enumerate(growing_steps(EPISODES_AT_MOST)):
         try:
-            count = database.run(partial(_fold_step, episodes))
+            count = database.run(partial(_fold_step, episodes, large=turn % 2 == 1))
         except ServiceUnavailable:
             # The server is away, not a row to blame: the next sweep comes back.
             raise
@@ -53,14 +53,14 @@ def fold_due_work(database: Database) -> int:
     return done
 
 
-def _fold_step(episodes: int, connection: Connection) -> int:
-    claims = _claim(connection, min(CLAIM_AT_MOST, episodes), episodes)
+def _fold_step(episodes: int, connection: Connection, *, large: bool) -> int:
+    claims = _claim(connection, min(CLAIM_AT_MOST, episodes), episodes, large=large)
     _fold(connection, claims)
     return len(claims)
 
 
-def _claim(connection: Connection, most: int, episodes: int) -> list[work.Claim]:
-    projects = episode_rows.lock_projects(connection, "fold")
+def _claim(connection: Connection, most: int, episodes: int, *, large: bool = False) -> list[work.Claim]:
+    projects = episode_rows.lock_projects(connection, "fold", large=large)
     return work.claim(connection, "fold", projects, most, episodes) if projects else []
 
 

@@ -16,8 +16,8 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.store.core.audit import AuditEntry, AuditFilter, audit, audit_actions, audit_page
 
 PAGE = 100
-# One file; the next begins below its last id.
-MOST_EXPORTED = 50_000
+# One file; the next begins below its last id. By bytes too: an entry may be long, and the file is in memory.
+MOST_EXPORTED, MOST_EXPORTED_BYTES, EXPORTED_AT_ONCE = 50_000, 16 * 2**20, 500
 LONGEST_WORD, LONGEST_NUMBER = 200, 10
 
 
@@ -93,14 +93,18 @@ def _words(value: Any) -> str:
 
 
 def _csv(visit: Visit, wanted: AuditFilter, before_id: int | None) -> Response:
-    entries = audit_page(visit.transaction, visit.project_id, wanted, before_id, MOST_EXPORTED)
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(["id", "at", "actor", "action", "subject", "details"])
-    for entry in entries:
-        details = json.dumps(entry.details, ensure_ascii=False)
-        row = [entry.id, entry.at.isoformat(), entry.actor, entry.action, entry.subject, details]
-        writer.writerow([safe_cell(value) for value in row])
+    for _ in range(MOST_EXPORTED // EXPORTED_AT_ONCE):
+        entries = audit_page(visit.transaction, visit.project_id, wanted, before_id, EXPORTED_AT_ONCE)
+        for entry in entries:
+            details = json.dumps(entry.details, ensure_ascii=False)
+            row = [entry.id, entry.at.isoformat(), entry.actor, entry.action, entry.subject, details]
+            writer.writerow([safe_cell(value) for value in row])
+        if len(entries) < EXPORTED_AT_ONCE or buffer.tell() > MOST_EXPORTED_BYTES:
+            break
+        before_id = entries[-1].id
     audit(visit.transaction, visit.project_id, visit.actor, "audit.exported", "audit", filter=asdict(wanted))
     headers = {"Content-Disposition": f'attachment; filename="audit-{datetime.now(UTC):%Y-%m-%d}.csv"'}
     return Response(buffer.getvalue().encode(), 200, headers, "text/csv; charset=utf-8")

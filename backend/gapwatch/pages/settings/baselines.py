@@ -11,14 +11,21 @@ from gapwatch.pages.frame import View, Visit
 from gapwatch.store.people import baselines
 from gapwatch.store.people.baselines import BaselineRow
 
+DEPLOYMENTS_A_PAGE = 200
+
 
 @dataclass(frozen=True)
 class BaselinesPage:
     deployments: list[BaselineRow]
+    next: str | None
 
 
 def show_baselines(visit: Visit) -> View:
-    return View("settings_baselines.html", BaselinesPage(baselines.baselines(visit.transaction, visit.project_id)))
+    after = visit.request.query_params.get("after", "").replace("\0", "")
+    rows = baselines.baselines(visit.transaction, visit.project_id, after, DEPLOYMENTS_A_PAGE + 1)
+    shown = rows[:DEPLOYMENTS_A_PAGE]
+    more = shown[-1].deployment if len(rows) > len(shown) else None
+    return View("settings_baselines.html", BaselinesPage(shown, more))
 
 
 def pin_baseline(visit: Visit) -> Response:

@@ -17,7 +17,7 @@ from psycopg import errors as postgres_errors
 from sqlalchemy import Connection, create_engine, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
 
-from gapwatch.errors import DiskFull, ServiceUnavailable, UnsafeServer
+from gapwatch.errors import Conflict, DiskFull, ServiceUnavailable, UnsafeServer
 from gapwatch.store.core.tenancy import enter_project
 
 T = TypeVar("T")
@@ -92,6 +92,9 @@ class Database:
                     enter_project(connection, project_id)
                 yield connection
         except DBAPIError as error:
+            if isinstance(error.orig, postgres_errors.UniqueViolation):
+                # Somebody was faster between the look and the write; whoever looks first is told by name.
+                raise Conflict("Somebody else stored the same a moment ago; look at it and try again.") from error
             raise translate(error) from error
         except TimeoutError as error:
             raise ServiceUnavailable("All database connections are busy; try again shortly.") from error

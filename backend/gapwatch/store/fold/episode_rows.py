@@ -24,6 +24,8 @@ Content = TypeVar("Content")
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
+# Ids of some thousand episodes, as they are stored: a project with more to fold has a transaction of its own.
+MUCH_BYTES = 100_000
 
 _SOURCE = "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END"
 # In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
@@ -71,16 +73,29 @@ _CLAIMED = " UNION ALL ".join(
 _STANDING = f"SELECT 1 AS sign, {_COLUMNS} FROM episodes e WHERE e.project_id = %s"  # noqa: S608
 
 
-def lock_projects(connection: Connection, kind: str) -> list[int]:
-    """The projects with due work that no other worker is folding, locked until the transaction ends."""
-    projects = connection.execute(
-        text(
-            "SELECT project_id FROM (SELECT DISTINCT project_id FROM work WHERE kind = :kind AND due_at <= now()"
-            " ORDER BY 1) AS due WHERE pg_try_advisory_xact_lock(:lock, project_id)"
-        ),
-        {"kind": kind, "lock": FOLD_LOCK},
-    )
-    return list(projects.scalars())
+def lock_projects(connection: Connection, kind: str, *, large: bool) -> list[int]:
+    """Projects with due work that no other worker is folding, locked until the transaction ends.
+
+    All with little work, or one with much: its transaction takes long, and whoever was in it would wait. Which of
+    the two comes first is up to the caller, who takes turns, so that neither keeps the other waiting.
+    """
+    due = connection.execute(
+        text("""
+        SELECT project_id, sum(pg_column_size(episode_ids)) > :much AS is_large FROM work
+        WHERE kind = :kind AND due_at <= now() GROUP BY 1 ORDER BY min(due_at)
+        """),
+        {"kind": kind, "much": MUCH_BYTES},
+    ).all()
+    alone = [[row.project_id] for row in due if row.is_large]
+    together = [[row.project_id for row in due if not row.is_large]]
+    for projects in (*alone, *together) if large else (*together, *alone):
+        locked = connection.scalars(
+            text("SELECT id FROM unnest(CAST(:ids AS int[])) AS id WHERE pg_try_advisory_xact_lock(:lock, id)"),
+            {"ids": sorted(projects), "lock": FOLD_LOCK},
+        ).all()
+        if locked:
+            return list(locked)
+    return []
 
 
 def lock_project(connection: Connection, project_id: int) -> None:

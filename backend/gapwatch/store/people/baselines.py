@@ -37,7 +37,7 @@ FROM deployments d
 JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
 JOIN tasks t ON t.project_id = d.project_id AND t.id = d.task_id
 LEFT JOIN baselines b ON b.project_id = d.project_id AND b.deployment_id = d.id
-WHERE d.project_id = :p ORDER BY d.slug
+WHERE d.project_id = :p AND d.slug > :after ORDER BY d.slug LIMIT :limit
 """)
 _SIMULATED = text("""
 SELECT c.policy_id, c.task_id, s.id, s.name, s.version,
@@ -48,7 +48,8 @@ GROUP BY 1, 2, 3, 4, 5 ORDER BY episodes DESC, s.name, s.version
 """)
 
 
-def baselines(connection: Connection, project_id: int) -> list[BaselineRow]:
+def baselines(connection: Connection, project_id: int, after: str, limit: int) -> list[BaselineRow]:
+    """Deployments by name, those behind `after`, each with the simulators that it could be compared with."""
     choices: dict[tuple[int, int], list[SimulatorChoice]] = {}
     for row in connection.execute(_SIMULATED, {"p": project_id}):
         choice = SimulatorChoice(row.id, row.name, row.version, row.episodes)
@@ -63,7 +64,7 @@ def baselines(connection: Connection, project_id: int) -> list[BaselineRow]:
             row.pinned_at,
             tuple(choices.get((row.policy_id, row.task_id), ())),
         )
-        for row in connection.execute(_DEPLOYMENTS, {"p": project_id})
+        for row in connection.execute(_DEPLOYMENTS, {"p": project_id, "after": after, "limit": limit})
     ]
 
 
