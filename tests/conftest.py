@@ -72,6 +72,25 @@ def person(service: Service, service_database: Database, project: Project) -> di
 
 
 @pytest.fixture
+def receiver():
+    """The other side of channels, on this machine."""
+    from alerts.receivers import Receiver
+
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def mail_server():
+    from alerts.receivers import MailServer
+
+    server = MailServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
 def queries(monkeypatch) -> list[str]:
     """Every statement that this process sends, whichever way; the pool's ping when it lends a connection is none, nor is
     the one with which a transaction becomes that of a project.

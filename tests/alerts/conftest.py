@@ -1,7 +1,6 @@
 """A service that may talk to this machine, the outside world on it, and projects with a webhook."""
 
 import pytest
-from alerts.receivers import MailServer, Receiver
 from alerts.stage import Stage
 
 from gapwatch.store.core.database import Database
@@ -14,20 +13,6 @@ def alerting_service(tmp_path_factory):
     service = start_service(data_dir, GAPWATCH_ALLOW_PRIVATE_TARGETS="true")
     yield service
     assert service.stop() == 0, service.log
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
-def mail_server():
-    server = MailServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from alerts.receivers import Receiver
 
 from gapwatch.store.core.database import Database
 from parts import Project, Service, make_project, reachable, start_service
@@ -33,17 +32,3 @@ def attacker(attacked: Service, attacked_database: Database) -> Project:
 @pytest.fixture
 def victim(attacked: Service, attacked_database: Database) -> Project:
     return make_project(attacked, attacked_database)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """The other side of channels."""
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
-def neighbour(service: Service, service_database: Database) -> Project:
-    """Another tenant of the service that other tests use too."""
-    return make_project(service, service_database)
