@@ -33,6 +33,7 @@ from gapwatch.store.core.database import Database
 
 ROUNDS, BATCH = 30, 1000
 FULL = "berlin-line-1"
+TRY_AGAIN = 503
 # At most twice as long.
 LEAST_RATIO = 0.5
 PAGES = ("/", f"/deployments/{FULL}", "/episodes", "/settings/robots", "/settings/baselines", "/settings/calendars",
@@ -117,6 +118,9 @@ def sending(service: Service, key: str, kind: str, names: int, report: Report) -
             for start in range(0, names, BATCH):
                 batch = [named(kind, start + n, record) for n, record in enumerate(records)]
                 answer = client.post("/episodes/batch", json=batch)
+                while answer.status_code == TRY_AGAIN:
+                    time.sleep(1)
+                    answer = client.post("/episodes/batch", json=batch)
                 if answer.status_code != 200 or answer.json()["accepted"] != BATCH:
                     refused.append(answer.text[:300])
                     return

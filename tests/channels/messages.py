@@ -26,4 +26,4 @@ CONTENT = {
 
 
 def message(action="trigger", **content):
-    return Message("1-42", "fleet", action, "gapwatch/fleet/3", CONTENT | content, NOW, NOW)
+    return Message("fleet-42", "fleet", action, "gapwatch/fleet/3", CONTENT | content, NOW, NOW)

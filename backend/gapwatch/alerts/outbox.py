@@ -115,9 +115,11 @@ class Sender:
 
 
 def message_of(delivery: ClaimedDelivery, told: Sequence[ToldReason] = ()) -> Message:
+    project = delivery.dedup_key.split("/")[1]
     return Message(
-        id=f"{delivery.project_id}-{delivery.id}",
-        project=delivery.dedup_key.split("/")[1],
+        # By name: the number of a project tells how many there are.
+        id=f"{project}-{delivery.id}",
+        project=project,
         action=delivery.action,
         dedup_key=delivery.dedup_key,
         content=delivery.content,

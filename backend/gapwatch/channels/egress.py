@@ -6,11 +6,15 @@ routers.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from gapwatch.channels.message import Attempt
@@ -125,9 +129,17 @@ def _exchange(
 
     limits = httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S)
     all_headers = {**headers, "Host": netloc.rpartition("@")[2], "User-Agent": "gapwatch"}
+    sockets: list[socket.socket] = []
+
+    def note_socket(event: str, info: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            sockets.append(info["return_value"].get_extra_info("socket"))
+
+    extensions = {"sni_hostname": host, "trace": note_socket}
     with (
+        cut_off(CONNECT_WITHIN_S + ANSWER_WITHIN_S, lambda: sockets),
         httpx.Client(timeout=limits, trust_env=False, follow_redirects=False) as client,
-        client.stream("POST", url, content=body, headers=all_headers, extensions={"sni_hostname": host}) as answer,
+        client.stream("POST", url, content=body, headers=all_headers, extensions=extensions) as answer,
     ):
         text = b""
         for piece in answer.iter_raw():
@@ -135,6 +147,26 @@ def _exchange(
             if len(text) > LARGEST_ANSWER or time.monotonic() - started > ANSWER_WITHIN_S:
                 break
         return answer.status_code, retry_after_s(answer.headers.get("retry-after")), _readable(text)
+
+
+@contextmanager
+def cut_off(within_s: float, sockets: Callable[[], list[socket.socket]]) -> Iterator[None]:
+    """End a conversation that takes longer. A time-out is of one piece: whoever sends a letter every few seconds
+    would keep a sender, of which all tenants have a few together, for days.
+    """
+
+    def cut() -> None:
+        for one in sockets():
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(within_s, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def retry_after_s(header: str | None) -> float | None:

@@ -105,7 +105,7 @@ def test_labels_stay_those_of_the_time_it_was_told():
 def test_a_test_is_an_alert_that_fires_now_and_ends_by_itself():
     [alert] = alerts_of(message("test"))
     assert datetime.fromisoformat(alert["startsAt"]) <= NOW < ends(alert) <= NOW + timedelta(minutes=10)
-    [another] = alerts_of(replace(message("test"), id="1-43"))
+    [another] = alerts_of(replace(message("test"), id="fleet-43"))
     assert another["labels"] != alert["labels"]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import smtplib
+import socket
 import ssl
 import time
 from dataclasses import dataclass
@@ -14,11 +16,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gapwatch.access.tokens import ADDRESS_LASTS
-from gapwatch.channels.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, EgressRefused
+from gapwatch.channels.egress import ANSWER_WITHIN_S, SHOWN_ANSWER, Egress, EgressRefused, cut_off
 from gapwatch.channels.kind import ChannelConfig, ChannelKind, Line, Text
 from gapwatch.channels.message import Attempt, Message
 
 OK, PERMANENT = 250, 500
+# The whole conversation, of which each answer may take ten seconds.
+MAIL_WITHIN_S = 25.0
 
 
 def _address(address: str) -> str:
@@ -145,7 +149,12 @@ def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[
         client = _TlsToAddress(config.host, timeout=ANSWER_WITHIN_S, context=context)
     else:
         client = smtplib.SMTP(timeout=ANSWER_WITHIN_S)
-    try:
+
+    def sockets() -> list[socket.socket]:
+        # The time-out of a handshake is of the whole; there is none yet while it lasts.
+        return [] if client.sock is None else [client.sock]
+
+    with cut_off(MAIL_WITHIN_S, sockets), contextlib.closing(client):
         client.connect(address, config.port)
         if config.security == "starttls":
             # Certificates are of the name, the connection is to the address that was checked.
@@ -165,8 +174,6 @@ def _exchange(config: EmailConfig, mail: EmailMessage, egress: Egress) -> tuple[
             raise smtplib.SMTPResponseException(code, words)
         reply = words.decode("utf-8", "replace")
         return code, reply + (f"; refused: {sorted(refused)}" if refused else "")
-    finally:
-        client.close()
 
 
 class _TlsToAddress(smtplib.SMTP_SSL):

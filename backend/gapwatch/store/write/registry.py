@@ -163,47 +163,37 @@ async def describe_deployments(
     connection: AsyncConnection, project_id: int, newest: dict[str, tuple[datetime, Description]]
 ) -> dict[str, KnownDeployment]:
     """Register deployments. The newest episode describes what each is doing now."""
-    known = {}
-    for slug in sorted(newest):
-        at, description = newest[slug]
+    slugs = sorted(newest)
+    rows = [(slug, *newest[slug][1], newest[slug][0]) for slug in slugs]
+    # One statement for all: a batch of a thousand new ones would be a thousand round trips.
+    cursor = await connection.execute(
+        """
+        INSERT INTO deployments AS d
+            (project_id, slug, policy_id, task_id, site_id, stage, described_at)
+        SELECT %s, * FROM unnest(%s::text[], %s::int[], %s::int[], %s::int[], %s::text[], %s::timestamptz[])
+        ON CONFLICT (project_id, slug) DO UPDATE SET
+            policy_id = excluded.policy_id, task_id = excluded.task_id,
+            site_id = coalesce(excluded.site_id, d.site_id),
+            stage = coalesce(excluded.stage, d.stage), described_at = excluded.described_at
+            WHERE d.described_at < excluded.described_at AND NOT EXISTS (
+                SELECT FROM episodes e WHERE e.project_id = d.project_id AND e.deployment_id = d.id
+                AND e.started_at > excluded.described_at)
+        RETURNING slug, id
+        """,
+        (project_id, *[list(column) for column in zip(*rows, strict=True)]),
+    )
+    known = {
+        slug: KnownDeployment(number, newest[slug][1], newest[slug][0]) for slug, number in await cursor.fetchall()
+    }
+    older = [slug for slug in slugs if slug not in known]
+    if older:  # older episodes: the stored descriptions are newer; remember those
         cursor = await connection.execute(
             """
-            INSERT INTO deployments AS d
-                (project_id, slug, policy_id, task_id, site_id, stage, described_at)
-            VALUES (%s, %s, %s, %s, %s, %s, %s)
-            ON CONFLICT (project_id, slug) DO UPDATE SET
-                policy_id = excluded.policy_id, task_id = excluded.task_id,
-                site_id = coalesce(excluded.site_id, d.site_id),
-                stage = coalesce(excluded.stage, d.stage), described_at = excluded.described_at
-                WHERE d.described_at < excluded.described_at AND NOT EXISTS (
-                    SELECT FROM episodes e WHERE e.project_id = d.project_id AND e.deployment_id = d.id
-                    AND e.started_at > excluded.described_at)
-            RETURNING id
+            SELECT slug, id, described_at, policy_id, task_id, site_id, stage
+            FROM deployments WHERE project_id = %s AND slug = ANY(%s)
             """,
-            (
-                project_id,
-                slug,
-                description.policy_id,
-                description.task_id,
-                description.site_id,
-                description.stage,
-                at,
-            ),
+            (project_id, older),
         )
-        row = await cursor.fetchone()
-        if row is not None:
-            (number,) = row
-        else:  # an older episode: the stored description is newer; remember that
-            cursor = await connection.execute(
-                """
-                SELECT id, policy_id, task_id, site_id, stage, described_at
-                FROM deployments WHERE project_id = %s AND slug = %s
-                """,
-                (project_id, slug),
-            )
-            row = await cursor.fetchone()
-            assert row is not None  # noqa: S101 - the insert met it
-            number, policy_id, task_id, site_id, stage, at = row
-            description = Description(policy_id, task_id, site_id, stage)
-        known[slug] = KnownDeployment(number, description, at)
+        for slug, number, at, *description in await cursor.fetchall():
+            known[slug] = KnownDeployment(number, Description(*description), at)
     return known
