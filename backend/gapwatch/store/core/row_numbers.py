@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 # They run as the owner of the tables: the role of tenants neither makes sequences nor looks at anybody's rows.
 _FUNCTIONS = (
     """
-    CREATE FUNCTION public.take_number_of_project() RETURNS trigger LANGUAGE plpgsql
+    CREATE OR REPLACE FUNCTION public.take_number_of_project() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     DECLARE
         sequence text := format('public.%I', TG_TABLE_NAME || '_of_' || NEW.project_id);
@@ -35,13 +35,14 @@ _FUNCTIONS = (
     END $$
     """,
     """
-    CREATE FUNCTION public.draw_number() RETURNS trigger LANGUAGE plpgsql
+    CREATE OR REPLACE FUNCTION public.draw_number() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, public AS $$
     DECLARE
         is_taken boolean := true;
     BEGIN
         WHILE is_taken LOOP
-            NEW.id := 1 + floor(random() * 2147483647)::int;
+            -- At most nine digits, as forms take them.
+            NEW.id := 1 + floor(random() * 999999999)::int;
             EXECUTE format('SELECT EXISTS (SELECT FROM public.%I WHERE id = $1)', TG_TABLE_NAME)
                 INTO is_taken USING NEW.id;
         END LOOP;
@@ -54,9 +55,8 @@ _DRAWN = {"users"}
 
 def number_rows(connection: Connection) -> list[str]:
     """Let every table with an integer `id` and a project count by project; return the names of new ones."""
-    if connection.execute(text("SELECT to_regproc('public.take_number_of_project') IS NULL")).scalar_one():
-        for function in _FUNCTIONS:
-            connection.execute(text(function))
+    for function in _FUNCTIONS:
+        connection.execute(text(function))
     names = connection.scalars(
         text("""
         SELECT c.relname FROM pg_class c
