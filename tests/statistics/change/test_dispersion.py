@@ -10,7 +10,7 @@ from scipy.stats import chi2_contingency
 from gapwatch.statistics.change.dispersion import Spread, pearson_dispersion
 from gapwatch.statistics.change.drift import LevelState
 from gapwatch.statistics.change.drift_against_sim import SimState
-from gapwatch.statistics.change.strata import KnownStrata
+from gapwatch.statistics.change.strata import Circumstance, KnownStrata
 from gapwatch.statistics.estimates.rates import SessionSums
 
 
@@ -90,4 +90,4 @@ def test_a_stratum_is_expected_to_differ_only_where_it_does_for_certain():
     assert unequal.shift(("r0", None)) == pytest.approx(0.1, abs=0.05)
     assert unequal.shift(("r1", None)) == pytest.approx(-0.1, abs=0.05)
     assert unequal.shift(("new", None)) == 0
-    assert unequal.robot_shift(("new", None), 0.85) is None
+    assert unequal.robot_shift(Circumstance(0, ("new", None)), 0.85) is None

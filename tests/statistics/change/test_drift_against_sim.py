@@ -108,7 +108,7 @@ def test_a_pool_is_drawn_without_replacement_in_an_order_of_its_own():
 
 def test_batches_and_stored_state_give_the_same_to_the_bit():
     rng = np.random.default_rng(9)
-    values = series(rng, (0.8, 300), (0.5, 120), (0.85, 200))
+    values = series(rng, (0.8, 300), (0.5, 120), (0.85, 600))
     whole, state, found = SimState(), SimState(), []
     expected = update_against_sim(SimWatch(), whole, (4800, 6000), values)
     for at in range(0, len(values), 33):
