@@ -259,13 +259,13 @@ class AlertTransitionTable(Base):
 
 class DeliveryTable(Base):
     """The outbox: written with the transition, marked sent only after it was sent. A test has no incident, nor has
-    the question whether an address wants alerts.
+    the question whether an address wants alerts, nor news of a rollout.
     """
 
     __tablename__ = "deliveries"
     __table_args__ = (
         one_of("state", *DELIVERY_STATES),
-        one_of("action", "trigger", "acknowledge", "resolve", "test", "confirm"),
+        one_of("action", "trigger", "acknowledge", "resolve", "test", "confirm", "rollout"),
         ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
         ForeignKeyConstraint(["project_id", "channel_id"], ["channels.project_id", "channels.id"]),
         Index(None, "due_at", postgresql_where=text("state = 'due'")),
@@ -338,7 +338,7 @@ class EventTable(Base):
 
     __tablename__ = "events"
     __table_args__ = (
-        one_of("kind", "release", "calibration", "simulator", "site", "mitigation", "other"),
+        one_of("kind", "release", "calibration", "simulator", "site", "mitigation", "other", "rollout"),
         ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
         Index(None, "project_id", "at"),
     )

@@ -1,0 +1,1 @@
+"""How far deployments are trusted: rollouts, their evidence, and decisions."""

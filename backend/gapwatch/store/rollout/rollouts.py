@@ -1,0 +1,313 @@
+"""SQL of rollouts and decisions: what may drive where, read in one query; decided in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from gapwatch.store.alerting.events import record_event
+from gapwatch.store.core.audit import audit
+
+DRIVING_STAGES = ("supervised", "full")
+DECISION_VERBS = {
+    "promote": "promoted",
+    "hold": "held",
+    "rollback": "rolled back",
+    "stop": "stopped",
+    "resume": "resumed",
+    "drill": "drilled",
+}
+
+_COLUMNS = """
+    r.deployment_id, d.slug, r.stage, r.entered_at, r.state, r.policy_name, r.policy_version,
+    r.fallback_name, r.fallback_version, r.decided_at, r.decision_id, r.revision, r.plan, r.frozen_at, r.criteria,
+    r.gate, r.gate_at, r.waiting_since, r.asked_at, r.drill_at, r.drill_seconds
+"""
+_FROM = """
+    FROM rollouts r JOIN deployments d ON d.project_id = r.project_id AND d.id = r.deployment_id
+    WHERE r.project_id = :p
+"""
+
+
+@dataclass(frozen=True)
+class PolicyVersion:
+    name: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Rollout:
+    deployment_id: int
+    slug: str
+    stage: str
+    entered_at: datetime
+    state: str
+    policy: PolicyVersion
+    fallback: PolicyVersion | None
+    decided_at: datetime
+    decision_id: int | None
+    revision: int
+    plan: dict[str, Any] | None
+    frozen_at: datetime | None
+    criteria: dict[str, Any]
+    gate: dict[str, Any] | None
+    gate_at: datetime | None
+    waiting_since: datetime | None
+    asked_at: datetime | None
+    drill_at: datetime | None
+    drill_seconds: float | None
+
+    @property
+    def driver(self) -> PolicyVersion | None:
+        """What may drive now: the candidate where its stage lets it, else the fallback; nothing after a stop."""
+        if self.state == "stop":
+            return None
+        if self.state == "go" and self.stage in DRIVING_STAGES:
+            return self.policy
+        return self.fallback
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be written: the packet names everything but the hashes of the chain."""
+
+    kind: str
+    to_stage: str
+    state: str
+    who: str
+    reason: str
+    packet: Mapping[str, Any]
+    is_override: bool = False
+
+
+@dataclass(frozen=True)
+class DecisionRow:
+    id: int
+    deployment_id: int
+    deployment: str
+    kind: str
+    from_stage: str
+    to_stage: str
+    state: str
+    revision: int
+    who: str
+    reason: str
+    is_override: bool
+    at: datetime
+    packet_hash: str
+    previous_hash: str | None
+
+
+def find_rollout(connection: Connection, project_id: int, slug: str) -> Rollout | None:
+    """The rollout of a deployment as it stands, in one query; None where nobody began one."""
+    row = connection.execute(
+        text(f"SELECT {_COLUMNS} {_FROM} AND d.slug = :slug"),
+        {"p": project_id, "slug": slug},
+    ).one_or_none()
+    return None if row is None else _rollout(row)
+
+
+def lock_rollout(connection: Connection, project_id: int, slug: str) -> Rollout | None:
+    """The same, and nobody else decides until the end of the transaction."""
+    row = connection.execute(
+        text(f"SELECT {_COLUMNS} {_FROM} AND d.slug = :slug FOR UPDATE OF r"),
+        {"p": project_id, "slug": slug},
+    ).one_or_none()
+    return None if row is None else _rollout(row)
+
+
+def rollouts(connection: Connection, project_id: int) -> list[Rollout]:
+    """Every rollout of a project, by the deployment's slug."""
+    rows = connection.execute(text(f"SELECT {_COLUMNS} {_FROM} ORDER BY d.slug"), {"p": project_id})
+    return [_rollout(row) for row in rows]
+
+
+def put_rollout(
+    connection: Connection,
+    project_id: int,
+    deployment_id: int,
+    *,
+    stage: str,
+    policy: PolicyVersion,
+    fallback: PolicyVersion | None,
+    plan: Mapping[str, Any] | None,
+) -> None:
+    """Begin a rollout, or give it another plan, which starts it anew: its evidence counts from now."""
+    connection.execute(
+        text("""
+        INSERT INTO rollouts (project_id, deployment_id, stage, policy_name, policy_version, fallback_name,
+                              fallback_version, plan, frozen_at, waiting_since)
+        VALUES (:p, :d, :stage, :policy_name, :policy_version, :fallback_name, :fallback_version,
+                CAST(:plan AS jsonb), CASE WHEN CAST(:plan AS jsonb) IS NOT NULL THEN now() END, now())
+        ON CONFLICT (project_id, deployment_id) DO UPDATE SET
+            policy_name = excluded.policy_name, policy_version = excluded.policy_version,
+            fallback_name = excluded.fallback_name, fallback_version = excluded.fallback_version,
+            plan = excluded.plan, frozen_at = excluded.frozen_at, waiting_since = now(), asked_at = NULL,
+            criteria = '{}', gate = NULL, gate_at = NULL, revision = rollouts.revision + 1
+        """),
+        {
+            "p": project_id,
+            "d": deployment_id,
+            "stage": stage,
+            "policy_name": policy.name,
+            "policy_version": policy.version,
+            "fallback_name": None if fallback is None else fallback.name,
+            "fallback_version": None if fallback is None else fallback.version,
+            "plan": None if plan is None else json.dumps(plan),
+        },
+    )
+
+
+def decide(connection: Connection, project_id: int, rollout: Rollout, decision: Decision) -> DecisionRow:
+    """Write a decision with the state it leads to, its event on the trend and its audit entry.
+
+    The rollout must be locked. Another stage freezes the plan anew, so its evidence counts from now.
+    """
+    previous = connection.execute(
+        text("""
+        SELECT packet_hash FROM decisions WHERE project_id = :p AND deployment_id = :d ORDER BY id DESC LIMIT 1
+        """),
+        {"p": project_id, "d": rollout.deployment_id},
+    ).scalar()
+    packet = dict(decision.packet) | {"previous_hash": previous}
+    packet_hash = hash_of_packet(packet)
+    written = {
+        "p": project_id,
+        "d": rollout.deployment_id,
+        "kind": decision.kind,
+        "from": rollout.stage,
+        "to": decision.to_stage,
+        "state": decision.state,
+        "revision": rollout.revision + 1,
+        "who": decision.who,
+        "reason": decision.reason,
+        "is_override": decision.is_override,
+        "packet": json.dumps(packet),
+        "packet_hash": packet_hash,
+        "previous": previous,
+    }
+    row = connection.execute(
+        text("""
+        INSERT INTO decisions (project_id, deployment_id, kind, from_stage, to_stage, state, revision, who, reason,
+                               is_override, packet, packet_hash, previous_hash)
+        VALUES (:p, :d, :kind, :from, :to, :state, :revision, :who, :reason, :is_override,
+                CAST(:packet AS json), :packet_hash, :previous) RETURNING id, at
+        """),
+        written,
+    ).one()
+    connection.execute(
+        text("""
+        UPDATE rollouts SET stage = :to, state = :state, revision = :revision, decided_at = now(),
+               decision_id = :id, waiting_since = CASE WHEN :kind = 'drill' THEN waiting_since ELSE now() END,
+               asked_at = CASE WHEN :kind = 'drill' THEN asked_at END,
+               entered_at = CASE WHEN :to <> :from THEN now() ELSE entered_at END,
+               frozen_at = CASE WHEN :to <> :from AND plan IS NOT NULL THEN now() ELSE frozen_at END,
+               criteria = CASE WHEN :to <> :from THEN '{}'::jsonb ELSE criteria END,
+               gate = CASE WHEN :to <> :from THEN NULL ELSE gate END,
+               gate_at = CASE WHEN :to <> :from THEN NULL ELSE gate_at END
+        WHERE project_id = :p AND deployment_id = :d
+        """),
+        written | {"id": row.id},
+    )
+    _tell_of(connection, project_id, rollout, decision, row.id, row.at)
+    return DecisionRow(
+        row.id,
+        rollout.deployment_id,
+        rollout.slug,
+        decision.kind,
+        rollout.stage,
+        decision.to_stage,
+        decision.state,
+        rollout.revision + 1,
+        decision.who,
+        decision.reason,
+        decision.is_override,
+        row.at,
+        packet_hash,
+        previous,
+    )
+
+
+def _tell_of(
+    connection: Connection, project_id: int, rollout: Rollout, decision: Decision, number: int, at: datetime
+) -> None:
+    moved = "" if decision.to_stage == rollout.stage else f" from {rollout.stage} to {decision.to_stage}"
+    record_event(
+        connection,
+        project_id,
+        kind="rollout",
+        at=at,
+        title=f"{rollout.policy.name} {rollout.policy.version} {DECISION_VERBS[decision.kind]}{moved}",
+        deployment_id=rollout.deployment_id,
+        actor=decision.who,
+        details={"decision": number, "reason": decision.reason},
+    )
+    audit(
+        connection,
+        project_id,
+        decision.who,
+        f"rollout.{decision.kind}",
+        f"deployment/{rollout.slug}",
+        decision=number,
+        **{"from": rollout.stage, "to": decision.to_stage},
+        state=decision.state,
+        reason=decision.reason,
+        override=decision.is_override,
+    )
+
+
+def store_drill(connection: Connection, project_id: int, deployment_id: int, seconds: float) -> None:
+    """How long the last drill took until every robot that asks knew."""
+    connection.execute(
+        text("""
+        UPDATE rollouts SET drill_at = now(), drill_seconds = :seconds
+        WHERE project_id = :p AND deployment_id = :d
+        """),
+        {"p": project_id, "d": deployment_id, "seconds": seconds},
+    )
+
+
+def decisions_page(
+    connection: Connection, project_id: int, *, deployment: str | None, before_id: int | None, limit: int
+) -> list[DecisionRow]:
+    """Newest first."""
+    rows = connection.execute(
+        text("""
+        SELECT c.id, c.deployment_id, d.slug, c.kind, c.from_stage, c.to_stage, c.state, c.revision, c.who,
+               c.reason, c.is_override, c.at, c.packet_hash, c.previous_hash
+        FROM decisions c JOIN deployments d ON d.project_id = c.project_id AND d.id = c.deployment_id
+        WHERE c.project_id = :p AND (CAST(:slug AS text) IS NULL OR d.slug = :slug)
+          AND (CAST(:before AS int) IS NULL OR c.id < :before)
+        ORDER BY c.id DESC LIMIT :limit
+        """),
+        {"p": project_id, "slug": deployment, "before": before_id, "limit": limit},
+    )
+    return [DecisionRow(*row) for row in rows]
+
+
+def find_packet(connection: Connection, project_id: int, decision_id: int) -> tuple[dict[str, Any], str] | None:
+    """The packet of a decision and its hash."""
+    row = connection.execute(
+        text("SELECT packet, packet_hash FROM decisions WHERE project_id = :p AND id = :id"),
+        {"p": project_id, "id": decision_id},
+    ).one_or_none()
+    return None if row is None else (row.packet, row.packet_hash)
+
+
+def hash_of_packet(packet: Mapping[str, Any]) -> str:
+    """Over sorted names without spaces, so that whoever has the JSON can compute it."""
+    written = json.dumps(packet, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def _rollout(row: Any) -> Rollout:
+    named = dict(row._mapping)
+    candidate = PolicyVersion(named.pop("policy_name"), named.pop("policy_version"))
+    name, version = named.pop("fallback_name"), named.pop("fallback_version")
+    return Rollout(policy=candidate, fallback=None if name is None else PolicyVersion(name, version), **named)
