@@ -54,6 +54,23 @@ class Safety(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
     overrides: Count | None | UnsetType = UNSET
 
 
+class ShadowSteps(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
+    """Steps of an episode, and how many of the candidate's proposals were what."""
+
+    steps: Count | None | UnsetType = UNSET
+    agree: Count | None | UnsetType = UNSET
+    infeasible: Count | None | UnsetType = UNSET
+    near_limit: Count | None | UnsetType = UNSET
+    out_of_distribution: Count | None | UnsetType = UNSET
+
+
+class Shadow(ShadowSteps, forbid_unknown_fields=True, gc=False, frozen=True, kw_only=True):
+    """What a candidate would have done while something else drove; `critical`: the same around the first contact."""
+
+    executed_by: VersionedName | Literal["human", "other"]
+    critical: ShadowSteps | None | UnsetType = UNSET
+
+
 class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     id: Name
     domain: Literal["sim", "real"]
@@ -86,6 +103,18 @@ class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
         | UnsetType
     ) = UNSET
     # Later fields follow the others, in the order they came; each has its entry in LATER_FIELDS.
+    shadow: Shadow | None | UnsetType = UNSET
+
+
+def side_of(domain: str, stage: str | None) -> Literal["sim", "real", "shadow"]:
+    """Where an episode is counted, and what is stored as its domain.
+
+    A real episode of stage `shadow` was driven by something else than its policy: it is on a side of its own, and
+    so in nothing that is asked of the real side.
+    """
+    if domain == "sim":
+        return "sim"
+    return "shadow" if stage == "shadow" else "real"
 
 
 class LaterField(NamedTuple):
@@ -103,4 +132,4 @@ class LaterField(NamedTuple):
 
 
 # In the order they came. An entry is never removed, renamed or given another type: stored hashes depend on it.
-LATER_FIELDS: tuple[LaterField, ...] = ()
+LATER_FIELDS: tuple[LaterField, ...] = (LaterField("shadow", "jsonb"),)

@@ -27,6 +27,8 @@ from gapwatch.record import (
     LATER_FIELDS,
     EpisodeRecord,
     Failure,
+    Shadow,
+    ShadowSteps,
     VersionedName,
 )
 from gapwatch.taxonomy import CATEGORIES
@@ -38,6 +40,7 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 # Deeper nesting is no mistake any more but an attack on the parser.
 ABSURDLY_DEEP = 500
+COUNTED_STEPS = ("agree", "infeasible", "near_limit", "out_of_distribution")
 MOST_KNOWN_CONTRACTS = 1000
 LARGEST_KNOWN_CONTRACT = 4096
 
@@ -153,11 +156,65 @@ def own_faults(record: EpisodeRecord) -> list[Fault]:
     for later in LATER_FIELDS:
         if later.type == "text" and later.value is None:
             faults += _name_faults(getattr(record, later.column), f"/{later.column}")
+    if isinstance(record.shadow, Shadow):
+        faults += shadow_faults(record, record.shadow)
     if isinstance(record.links, dict):
         for name, link in record.links.items():
             if not link.startswith("https://") or name.startswith(".") or not ADDRESSABLE.fullmatch(name):
                 message = "A link starts with https://, and its name is a plain word."
                 faults.append(fault(f"/links/{pointer_part(name)}", "bad-link", message))
+    return faults
+
+
+def shadow_faults(record: EpisodeRecord, shadow: Shadow) -> list[Fault]:
+    """What a candidate proposed, against its episode and in itself."""
+    if record.domain != "real" or record.stage != "shadow":
+        message = "Only a real episode of stage shadow has this field: set `stage` to shadow, or leave it out."
+        return [fault("/shadow", "not-in-shadow", message)]
+    faults: list[Fault] = []
+    executed_by = shadow.executed_by
+    if isinstance(executed_by, VersionedName):
+        faults += _name_faults(executed_by.name, "/shadow/executed_by/name")
+        faults += _name_faults(executed_by.version, "/shadow/executed_by/version")
+        if executed_by == record.policy:
+            message = "The policy of the episode drove nothing in shadow; name what drove, or send another stage."
+            faults.append(fault("/shadow/executed_by", "is-the-candidate", message))
+    faults += _step_faults(shadow, "/shadow")
+    if isinstance(shadow.critical, ShadowSteps):
+        faults += _step_faults(shadow.critical, "/shadow/critical") or _critical_faults(shadow, shadow.critical)
+    return faults
+
+
+def _step_faults(counts: ShadowSteps, pointer: str) -> list[Fault]:
+    """Counts are of steps: none without their number, and none larger than it."""
+    given = {name: n for name in COUNTED_STEPS if isinstance(n := getattr(counts, name), int)}
+    if not isinstance(counts.steps, int):
+        message = "Counts are of steps: say how many there were."
+        return [fault(f"{pointer}/steps", "missing", message)] if given else []
+    message = "This is a count of steps and cannot exceed `steps`."
+    return [
+        fault(f"{pointer}/{name}", "more-than-steps", message) for name, n in given.items() if n > counts.steps
+    ]
+
+
+def _critical_faults(shadow: Shadow, critical: ShadowSteps) -> list[Fault]:
+    """The critical interval is a part of the episode: no count in it is larger, nor what is left outside of it."""
+    if not isinstance(critical.steps, int) or not isinstance(shadow.steps, int):
+        if isinstance(critical.steps, int):
+            return [fault("/shadow/steps", "missing", "Counts are of steps: say how many there were.")]
+        return []
+    message = "The critical interval is a part of the episode and cannot have more steps, or more of any count."
+    if critical.steps > shadow.steps:
+        return [fault("/shadow/critical/steps", "more-than-the-episode", message)]
+    faults = []
+    for name in COUNTED_STEPS:
+        within, whole = getattr(critical, name), getattr(shadow, name)
+        if isinstance(within, int) and isinstance(whole, int):
+            if within > whole:
+                faults.append(fault(f"/shadow/critical/{name}", "more-than-the-episode", message))
+            elif whole - within > shadow.steps - critical.steps:
+                outside = "Outside of the critical interval this leaves more than the steps that are there."
+                faults.append(fault(f"/shadow/critical/{name}", "more-than-steps", outside))
     return faults
 
 

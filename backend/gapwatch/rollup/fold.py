@@ -73,7 +73,7 @@ def _fold(connection: Connection, claims: list[work.Claim]) -> None:
         touched: set[int] = set()
         for part in _parts(episode_rows.claimed_rows(connection, project_id, mine)):
             add_episodes(connection, project_id, episode_rows.episodes_in(connection, project_id, part))
-            touched.update(row.source_id for row in part if row.domain == "real")
+            touched.update(row.source_id for row in part if row.domain != "sim")
         presents.refresh_presents(connection, project_id, touched)
     if claims:
         # Ends the work rows and makes their episodes due to be watched.

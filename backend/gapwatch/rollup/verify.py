@@ -80,4 +80,4 @@ def _recomputed(connection: Connection, project_id: int) -> tuple[Sums, int]:
 def _deployments_due(connection: Connection, project_id: int) -> set[int]:
     claims = work.waiting(connection, project_id, "fold")
     rows = episode_rows.claimed_rows(connection, project_id, claims) if claims else []
-    return {row.source_id for row in rows if row.domain == "real"}
+    return {row.source_id for row in rows if row.domain != "sim"}

@@ -15,7 +15,7 @@ Levels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class EpisodeGroup(NamedTuple):
-    """The source is the deployment of real episodes and the simulator of sim ones."""
+    """The source is the simulator of sim episodes and the deployment of the others."""
 
     domain: str
     policy_id: int
@@ -108,8 +108,8 @@ class Sums:
             _add_numbers(self.failures, {(scope, day, rest, signature): count}, 1)
 
     def deployments(self) -> set[int]:
-        """The deployments whose real episodes are among these."""
-        return {scope.source_id for scope, _ in self.hours if scope.domain == "real"}
+        """The deployments whose episodes are among these."""
+        return {scope.source_id for scope, _ in self.hours if scope.domain != "sim"}
 
 
 def add_named(into: Measured, other: Measured, sign: int) -> None:

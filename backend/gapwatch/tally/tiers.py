@@ -76,7 +76,7 @@ def count_rows(sums: Sums) -> CountRows:
         in_day, in_month = _buckets(scope, day)
         rows.cells[in_day, cell] = counts
         _add(rows.cells, (in_month, cell), counts)
-        if scope.domain == "real":
+        if scope.domain != "sim":
             _add(rows.places, (scope, day, cell.robot_id or 0, cell.site_id or 0), counts)
     for (scope, day, cell, signature), count in sums.failures.items():
         in_day, in_month = _buckets(scope, day)

@@ -38,7 +38,7 @@ def rule_series(series: str) -> RuleSeries:
     kind, _, name = series.partition(":")
     # Signals are most of all values, so look them up without a detour.
     if kind == "signal":
-        return RuleSeries(series, lambda episode: episode.signals.get(name))
+        return RuleSeries(series, lambda episode: None if episode.is_shadow else episode.signals.get(name))
     return RuleSeries(series, lambda episode: value_of(series, episode))
 
 

@@ -18,7 +18,7 @@ RATE_SERIES = ("success", *COUNTS)
 
 @dataclass(frozen=True, slots=True)
 class SeenEpisode:
-    """One real episode, as far as detectors look at it."""
+    """One episode of a deployment, as far as detectors look at it."""
 
     id: str
     started_at: datetime
@@ -38,9 +38,16 @@ class SeenEpisode:
     # Its conditions that are words, as levels.
     levels: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_shadow(self) -> bool:
+        """Driven by something else than the policy: heard of, but in no series of it."""
+        return self.stage == "shadow"
+
 
 def value_of(series: str, episode: SeenEpisode) -> float | None:
     """The number an episode has in a series, if it has one. Aborted and abandoned ones are in no success rate."""
+    if episode.is_shadow:
+        return None
     if series == "success":
         return OUTCOME_VALUES.get(episode.outcome)
     if series == "reward":

@@ -32,7 +32,7 @@ class EpisodeContext(EpisodeReferences):
     signals: NameOrder
     metrics: NameOrder
     words: bytes
-    """Domain and stage in COPY format."""
+    """The side it is counted on, and its stage, in COPY format."""
     identity: bytes
     """16 bytes that stand for the context in content hashes."""
     colons: int

@@ -30,7 +30,7 @@ from gapwatch.ingest.packing.name_orders import (
     make_taker,
     order_names,
 )
-from gapwatch.record import EpisodeRecord, Failure, VersionedName
+from gapwatch.record import EpisodeRecord, Failure, VersionedName, side_of
 from gapwatch.store.write.registry import LONGEST_REMEMBERED, count_letters
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class PackingCache:
             names.numbers,
             signals,
             metrics,
-            pg.text(record.domain) + pg.text(stage),
+            pg.text(side_of(record.domain, stage)) + pg.text(stage),
             identify_context(record, references),
             colons,
         )

@@ -138,12 +138,12 @@ def arrivals_by_hour(
     """Count the episodes of a deployment, or of the newest of one of its robots, by the hour they began in."""
     of_deployment = """
         SELECT bucket_at, sum(successes + failures + aborted + abandoned)::bigint FROM rollup_counts
-        WHERE project_id = :p AND domain = 'real' AND source_id = :d AND tier = 'hour'
+        WHERE project_id = :p AND domain IN ('real', 'shadow') AND source_id = :d AND tier = 'hour'
           AND bucket_at >= :since AND bucket_at < :until GROUP BY 1"""
     of_robot = """
         SELECT date_trunc('hour', x.started_at, 'UTC'), count(*) FROM (
             SELECT e.started_at, e.robot_id FROM episodes e
-            WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain = 'real'
+            WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain IN ('real', 'shadow')
               AND e.started_at >= :since AND e.started_at < :until
             ORDER BY e.started_at DESC LIMIT :most) x
         JOIN robots r ON r.project_id = :p AND r.id = x.robot_id AND r.name = :robot GROUP BY 1"""

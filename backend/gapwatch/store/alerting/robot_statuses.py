@@ -24,11 +24,11 @@ SELECT n.robot, d.slug AS deployment, x.heard_at, coalesce(x.live_episodes, 0) A
 FROM (SELECT robot FROM presence WHERE project_id = :p
       UNION SELECT robot FROM robot_statuses WHERE project_id = :p
       UNION SELECT r.name FROM robots r WHERE r.project_id = :p AND r.id IN (
-          SELECT robot_id FROM rollup_places WHERE project_id = :p AND domain = 'real')) n
+          SELECT robot_id FROM rollup_places WHERE project_id = :p AND domain IN ('real', 'shadow'))) n
 LEFT JOIN presence x ON x.project_id = :p AND x.robot = n.robot
 LEFT JOIN robot_statuses s ON s.project_id = :p AND s.robot = n.robot
 LEFT JOIN LATERAL (
-    SELECT l.source_id FROM robots r JOIN rollup_places l ON l.project_id = :p AND l.domain = 'real'
+    SELECT l.source_id FROM robots r JOIN rollup_places l ON l.project_id = :p AND l.domain IN ('real', 'shadow')
         AND l.robot_id = r.id
     WHERE r.project_id = :p AND r.name = n.robot AND x.robot IS NULL ORDER BY l.bucket_at DESC LIMIT 1) h ON true
 LEFT JOIN deployments d ON d.project_id = :p AND d.id = coalesce(x.deployment_id, h.source_id)

@@ -51,7 +51,7 @@ LEFT JOIN condition_sets c ON c.project_id = e.project_id AND c.id = e.condition
 LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
 LEFT JOIN name_sets sn ON sn.project_id = e.project_id AND sn.id = e.signal_names_id
 LEFT JOIN name_sets mn ON mn.project_id = e.project_id AND mn.id = e.metric_names_id
-WHERE e.project_id = :p AND e.domain = 'real'
+WHERE e.project_id = :p AND e.domain IN ('real', 'shadow')
 """
 
 
@@ -114,7 +114,7 @@ def finish_rows(connection: Connection, project_id: int, rows: list[DueRow]) -> 
 
 
 def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[int, list[SeenEpisode]]:
-    """The real episodes of these rows by deployment, in the order of arrival; within a batch by their own time.
+    """The episodes of these rows by deployment, in the order of arrival; within a batch by their own time.
 
     An episode is news only in the batch that brought it: a later fold of the same episodes, after a migration
     say, has another time and is passed over.
@@ -150,7 +150,7 @@ def arrivals_since(connection: Connection, project_id: int, since: datetime, mos
         text("""
         SELECT r.name AS robot, e.deployment_id, e.started_at, e.received_at FROM episodes e
         LEFT JOIN robots r ON r.project_id = e.project_id AND r.id = e.robot_id
-        WHERE e.project_id = :p AND e.domain = 'real' AND e.started_at >= :since
+        WHERE e.project_id = :p AND e.domain IN ('real', 'shadow') AND e.started_at >= :since
         ORDER BY e.started_at DESC LIMIT :most
         """),
         {"p": project_id, "since": since, "most": most},

@@ -19,7 +19,7 @@ Content = TypeVar("Content", CellContent, Signature)
 
 
 _SCOPE = "domain, policy_id, task_id, source_id, tier, bucket_at"
-_PLACE = "project_id = :p AND domain IN ('real', 'sim') AND policy_id = :policy AND task_id = :task"
+_PLACE = "project_id = :p AND domain IN ('real', 'shadow', 'sim') AND policy_id = :policy AND task_id = :task"
 _MAP = "unnest(CAST(:old AS int[]), CAST(:new AS int[])) AS m (old, new)"
 
 
@@ -139,7 +139,7 @@ class _Stored(NamedTuple):
 
 _CONTENTS = """
 SELECT robot_id, site_id, stage, levels::text AS levels FROM cells WHERE project_id = %(p)s AND id = ANY(ARRAY(
-    SELECT DISTINCT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'sim')
+    SELECT DISTINCT cell_id FROM rollup_cells WHERE project_id = %(p)s AND domain IN ('real', 'shadow', 'sim')
     AND policy_id = %(policy)s AND task_id = %(task)s AND tier = 'month'))
 """
 

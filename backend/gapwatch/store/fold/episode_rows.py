@@ -27,7 +27,7 @@ FOLD_LOCK = 4711
 # Ids of some thousand episodes, as they are stored: a project with more to fold has a transaction of its own.
 MUCH_BYTES = 100_000
 
-_SOURCE = "CASE e.domain WHEN 'real' THEN e.deployment_id ELSE e.simulator_id END"
+_SOURCE = "CASE e.domain WHEN 'sim' THEN e.simulator_id ELSE e.deployment_id END"
 # In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
 _READ = (
     ("domain", "e.domain", "text"),

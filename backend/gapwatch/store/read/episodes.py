@@ -122,7 +122,7 @@ def as_record(row: Any) -> dict[str, Any]:
     safety = {name: row[name] for name in ("violations", "interventions", "overrides")}
     record = {
         "id": row["id"],
-        "domain": row["domain"],
+        "domain": "sim" if row["domain"] == "sim" else "real",
         "policy": {"name": row["policy_name"], "version": row["policy_version"]},
         "task": row["task"],
         "deployment": row["deployment"],
@@ -158,7 +158,6 @@ def _where(wanted: EpisodeFilter) -> tuple[str, dict[str, Any]]:
     clauses: list[str] = []
     parameters: dict[str, Any] = {}
     plain = {
-        "domain": "e.domain",
         "outcome": "e.outcome",
         "phase": "e.failure_phase",
         "category": "e.failure_category",
@@ -172,6 +171,9 @@ def _where(wanted: EpisodeFilter) -> tuple[str, dict[str, Any]]:
         if value is not None:
             clauses.append(f"{column} = :{name}")
             parameters[name] = value
+    if wanted.domain is not None:
+        clauses.append("e.domain = ANY(:domain)")
+        parameters["domain"] = ["sim"] if wanted.domain == "sim" else ["real", "shadow"]
     for name, column in {"robot": "r.name", "site": "w.name", "stage": "e.stage"}.items():
         values = getattr(wanted, name)
         if values:

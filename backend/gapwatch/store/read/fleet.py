@@ -29,8 +29,9 @@ FROM rollup_counts
 WHERE project_id = :p AND domain = 'real' AND source_id = ANY(:shown) AND tier = 'day' AND bucket_at >= :month
 GROUP BY 1, 2, 3 HAVING sum(successes + failures) > 0
 UNION ALL
-SELECT domain, 0, NULL, 0, sum(successes + failures + aborted + abandoned)::bigint FROM rollup_counts
-WHERE project_id = :p AND tier = 'hour' AND bucket_at >= :day GROUP BY domain
+SELECT CASE domain WHEN 'sim' THEN 'sim' ELSE 'real' END, 0, NULL, 0,
+       sum(successes + failures + aborted + abandoned)::bigint
+FROM rollup_counts WHERE project_id = :p AND tier = 'hour' AND bucket_at >= :day GROUP BY 1
 ORDER BY 1, 2, 3
 """)
 
@@ -77,7 +78,7 @@ NO_NAMES = PlaceNames(frozenset(), frozenset(), frozenset())
 _NAMES = """
 WITH named AS (
     SELECT DISTINCT r.source_id, r.policy_id, r.robot_id, r.site_id FROM rollup_places r{presents}
-    WHERE r.project_id = :p AND r.domain = 'real' AND {when}
+    WHERE r.project_id = :p AND r.domain IN ('real', 'shadow') AND {when}
 )
 SELECT n.source_id, array_agg(DISTINCT s.name) AS sites, array_agg(DISTINCT b.name) AS robots,
        array_agg(DISTINCT v.name) AS policies

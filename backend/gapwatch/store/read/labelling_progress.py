@@ -21,7 +21,7 @@ LEFT JOIN (SELECT deployment_id, count(*) AS n FROM episodes
 LEFT JOIN (SELECT e.deployment_id, sum(w.sign) AS n FROM work w
            JOIN episodes e ON e.project_id = w.project_id AND e.id = ANY(w.episode_ids)
            WHERE w.project_id = :p AND w.kind = 'fold' AND (w.sign = -1 OR w.revision > 1)
-             AND e.outcome = 'failure'
+             AND e.outcome = 'failure' AND e.domain = 'real'
            GROUP BY 1) AS moving ON moving.deployment_id = d.id
 WHERE d.project_id = :p AND (CAST(:slugs AS text[]) IS NULL OR d.slug = ANY(:slugs))
 ORDER BY d.slug LIMIT 1000

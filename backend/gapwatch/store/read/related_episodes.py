@@ -33,10 +33,11 @@ def paired_episodes(connection: Connection, project_id: int, record: dict[str, A
         return []
     rows = connection.execute(
         text("""
-        SELECT e.id, e.domain, e.outcome, e.started_at FROM episodes e
+        SELECT e.id, CASE e.domain WHEN 'sim' THEN 'sim' ELSE 'real' END AS domain, e.outcome, e.started_at
+        FROM episodes e
         JOIN policies p ON p.project_id = e.project_id AND p.id = e.policy_id
         JOIN tasks t ON t.project_id = e.project_id AND t.id = e.task_id
-        WHERE e.project_id = :p AND e.pair = :pair AND e.domain <> :domain
+        WHERE e.project_id = :p AND e.pair = :pair AND (e.domain = 'sim') <> (:domain = 'sim')
           AND p.name = :policy AND p.version = :version AND t.name = :task
         ORDER BY e.started_at DESC LIMIT :most
         """),

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.schema import SchemaItem
 
 from gapwatch.store.tables.schema import (
-    DOMAINS,
     OUTCOMES,
+    SIDES,
     STAGES,
     Base,
     CreatedAt,
@@ -32,11 +32,11 @@ COUNTS = ("violations", "interventions", "overrides")
 
 def episode_checks() -> list[SchemaItem]:
     return [
-        one_of("domain", *DOMAINS),
+        one_of("domain", *SIDES),
         one_of("outcome", *OUTCOMES),
         one_of("stage", *STAGES),
         CheckConstraint("domain = 'sim' OR deployment_id IS NOT NULL", name="deployment_of_real"),
-        CheckConstraint("domain = 'real' OR simulator_id IS NOT NULL", name="simulator_of_sim"),
+        CheckConstraint("domain <> 'sim' OR simulator_id IS NOT NULL", name="simulator_of_sim"),
         CheckConstraint("duration_s >= 0", name="duration_not_negative"),
         finite("duration_s"),
         finite("reward"),
@@ -51,6 +51,9 @@ class EpisodeColumns:
 
     Foreign keys to the registry are left out on purpose: they cost a look-up each on every row of the
     busiest table, the numbers are made in the same transaction, and registry rows are never deleted.
+
+    `domain` is the side that the episode is counted on (`record.side_of`): a real one of stage `shadow` has a side
+    of its own.
     """
 
     project_id: Mapped[int] = mapped_column(primary_key=True)
@@ -91,6 +94,7 @@ class EpisodeColumns:
     links: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     provenance: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     content_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    shadow: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
 
 
 class EpisodeTable(EpisodeColumns, Base):
@@ -119,6 +123,11 @@ class EpisodeTable(EpisodeColumns, Base):
             "episodes_labelled_idx",
             *("project_id", "deployment_id"),
             postgresql_where=text("failure_category IS NOT NULL"),
+        ),
+        Index(
+            "episodes_shadow_idx",
+            *("project_id", "deployment_id", "started_at"),
+            postgresql_where=text("domain = 'shadow'"),
         ),
     )
 

@@ -1,7 +1,7 @@
 """What folding makes of episodes: counts, moments and sketches that add up, and the cells they stand in.
 
-The scope of a row is (domain, policy, task, source); `source_id` is the deployment of real episodes and the
-simulator of sim ones. A bucket is an hour, a day or a month of UTC.
+The scope of a row is (domain, policy, task, source); `source_id` is the deployment of real episodes and of
+those in shadow, and the simulator of sim ones. A bucket is an hour, a day or a month of UTC.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from gapwatch.store.tables.schema import (
-    DOMAINS,
+    SIDES,
     STAGES,
     Base,
     CreatedAt,
@@ -43,7 +43,7 @@ class RollupCountTable(Base):
 
     __tablename__ = "rollup_counts"
     __table_args__ = (
-        one_of("domain", *DOMAINS),
+        one_of("domain", *SIDES),
         one_of("tier", "hour", "day", "month"),
         Index(None, "project_id", "tier", "bucket_at"),
     )
@@ -93,7 +93,7 @@ class RollupCellTable(Scoped, Base):
     """Exact counts of outcomes per cell and day or month."""
 
     __tablename__ = "rollup_cells"
-    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+    __table_args__ = (one_of("domain", *SIDES), one_of("tier", "day", "month"))
 
     tier: Mapped[Word] = mapped_column(primary_key=True)
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)
@@ -139,7 +139,7 @@ class RollupFailureTable(Scoped, Base):
     """Failed episodes per cell and signature."""
 
     __tablename__ = "rollup_failures"
-    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+    __table_args__ = (one_of("domain", *SIDES), one_of("tier", "day", "month"))
 
     tier: Mapped[Word] = mapped_column(primary_key=True)
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)
@@ -157,7 +157,7 @@ class RollupValueTable(Scoped, Base):
 
     __tablename__ = "rollup_values"
     __table_args__ = (
-        one_of("domain", *DOMAINS),
+        one_of("domain", *SIDES),
         one_of("kind", "metric", "signal"),
         one_of("outcome", "success", "failure"),
         one_of("tier", "day", "month"),
@@ -174,7 +174,7 @@ class RollupSessionTable(Scoped, Base):
     """Successes and failures of one sitting on one day."""
 
     __tablename__ = "rollup_sessions"
-    __table_args__ = (one_of("domain", *DOMAINS),)
+    __table_args__ = (one_of("domain", *SIDES),)
 
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)
     session: Mapped[Word] = mapped_column(primary_key=True)
@@ -186,7 +186,7 @@ class RollupContractTable(Scoped, Base):
     """Episodes per contract; 0 stands for episodes that sent none."""
 
     __tablename__ = "rollup_contracts"
-    __table_args__ = (one_of("domain", *DOMAINS), one_of("tier", "day", "month"))
+    __table_args__ = (one_of("domain", *SIDES), one_of("tier", "day", "month"))
 
     tier: Mapped[Word] = mapped_column(primary_key=True)
     bucket_at: Mapped[Time] = mapped_column(primary_key=True)

@@ -63,6 +63,7 @@ def all_finite(column: str) -> CheckConstraint:
 EMPTY_JSON = text("'{}'::jsonb")
 EMPTY_ARRAY = text("'{}'")
 
-DOMAINS = ("sim", "real")
+# Where episodes are counted: `record.side_of`.
+SIDES = ("sim", "real", "shadow")
 OUTCOMES = ("success", "failure", "aborted", "abandoned")
 STAGES = ("offline", "shadow", "supervised", "full")

@@ -1,0 +1,103 @@
+"""Shadow episodes on a side of their own.
+
+Adds the field `shadow`. Real episodes of stage `shadow` were driven by something else than their policy: they get the
+domain `shadow`, by which nothing that is asked of the real side sees them. Each is corrected the way a person would:
+what it was goes to the revisions, and work rows take it out of the real numbers and add it to those of its own side.
+Workers do that after the start, and `gapwatch verify` proves it, before and after. What detectors have seen of these
+deployments is gone through again in order.
+
+`episodes`, its revisions and the rollups are read for the wider checks, and rows of stage `shadow` are written once;
+writers wait meanwhile, and senders retry.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0033"
+down_revision = "0025"
+branch_labels = None
+depends_on = None
+
+ROLLUPS = (
+    *("rollup_counts", "rollup_cells", "rollup_failures", "rollup_values", "rollup_sessions", "rollup_contracts"),
+)
+EPISODES = ("episodes", "episode_revisions")
+IDS_AT_ONCE = 1000
+
+
+def upgrade() -> None:
+    for table in EPISODES:
+        op.add_column(table, sa.Column("shadow", postgresql.JSONB()))
+    _check_domain("'sim', 'real', 'shadow'", "domain <> 'sim' OR simulator_id IS NOT NULL")
+    _move("domain = 'real' AND stage = 'shadow'", "shadow", "rollout.shadow_apart", ((0, -1), (1, 1)))
+    op.create_index(
+        "episodes_shadow_idx",
+        "episodes",
+        ["project_id", "deployment_id", "started_at"],
+        postgresql_where=sa.text("domain = 'shadow'"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_index("episodes_shadow_idx", table_name="episodes")
+    # The counts of the side go as a whole, so its episodes are only added; all work must have been folded before.
+    _move("domain = 'shadow'", "real", "rollout.shadow_together", ((1, 1),))
+    op.execute("UPDATE episode_revisions SET domain = 'real' WHERE domain = 'shadow'")
+    for table in (*ROLLUPS, "rollup_places"):
+        op.execute(f"DELETE FROM {table} WHERE domain = 'shadow'")
+    _check_domain("'sim', 'real'", "domain = 'real' OR simulator_id IS NOT NULL")
+    for table in EPISODES:
+        op.drop_column(table, "shadow")
+
+
+def _check_domain(domains: str, simulator_of_sim: str) -> None:
+    for table in (*EPISODES, *ROLLUPS):
+        _check(table, "domain", f"domain IN ({domains})")
+    for table in EPISODES:
+        _check(table, "simulator_of_sim", simulator_of_sim)
+
+
+def _check(table: str, name: str, condition: str) -> None:
+    constraint = f"{table}_{name}_check"
+    op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {constraint}")
+    op.execute(f"ALTER TABLE {table} ADD CONSTRAINT {constraint} CHECK ({condition})")
+
+
+def _move(which: str, domain: str, action: str, work: tuple[tuple[int, int], ...]) -> None:
+    """Correct the domain of episodes, and leave the work that moves them in the numbers.
+
+    `work`: of how much later a revision, with which sign.
+    """
+    signs = ", ".join(map(str, work))
+    connection = op.get_bind()
+    columns = ", ".join(column["name"] for column in sa.inspect(connection).get_columns("episodes"))
+    op.execute(
+        f"CREATE TEMP TABLE moved AS SELECT project_id, id, revision, deployment_id FROM episodes WHERE {which}"
+    )
+    op.execute(
+        f"INSERT INTO episode_revisions ({columns}, ended_by, actor)"
+        f" SELECT {columns}, 'correction', 'migration' FROM episodes WHERE {which}"
+    )
+    op.execute(f"UPDATE episodes SET domain = '{domain}', revision = revision + 1 WHERE {which}")
+    op.execute(f"""
+        INSERT INTO work (project_id, kind, episode_ids, revision, sign)
+        SELECT project_id, 'fold', array_agg(id), revision + s.later, s.sign FROM (
+            SELECT *, (row_number() OVER (PARTITION BY project_id, revision ORDER BY id)) / {IDS_AT_ONCE} AS part
+            FROM moved) m
+        CROSS JOIN (VALUES {signs}) AS s (later, sign)
+        GROUP BY project_id, revision, part, s.later, s.sign ORDER BY project_id, revision, part, s.sign
+    """)
+    op.execute("""
+        INSERT INTO rewatches (project_id, deployment_id, due_at, last_at)
+        SELECT DISTINCT project_id, deployment_id, now(), now() FROM moved
+        ON CONFLICT (project_id, deployment_id) DO UPDATE SET due_at = now()
+    """)
+    op.execute(f"""
+        INSERT INTO audit_entries (project_id, actor, action, subject, details)
+        SELECT m.project_id, 'migration', '{action}', 'deployment/' || d.slug,
+               jsonb_build_object('episodes', count(*))
+        FROM moved m JOIN deployments d ON d.project_id = m.project_id AND d.id = m.deployment_id
+        GROUP BY m.project_id, d.slug ORDER BY 1, 4
+    """)
+    op.execute("DROP TABLE moved")
