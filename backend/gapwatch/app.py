@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from gapwatch.api.health import HealthRoutes
 from gapwatch.api.incidents import incident_routes
 from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
+from gapwatch.api.permit_board import PermitBoard
+from gapwatch.api.permits import permit_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
@@ -67,7 +70,10 @@ def make_side_app(settings: Settings) -> ASGIApp:
     return make_app(settings, is_side=True)
 
 
-def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
+def make_app(
+    settings: Settings, *, is_side: bool = False, at_stop: list[Callable[[], None]] | None = None
+) -> ASGIApp:
+    """`at_stop` gets what has to be called when the server begins to stop: requests that wait are let go."""
     if settings.database_url is None:
         raise ValueError("web needs GAPWATCH_DATABASE_URL")
     size = {"pool_size": 2, "overflow": 0} if is_side else {"pool_size": 10}
@@ -76,6 +82,9 @@ def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
     costly = CostlyReads(*sides)
     exports = Exports(settings.database_url)
     pool = make_pool(settings.database_url, size=INGEST_CONNECTIONS)
+    board = PermitBoard(settings.database_url, pool)
+    if at_stop is not None:
+        at_stop.append(board.let_go)
     nudger = Nudger(make_celery(settings))
     pages = Pages()
 
@@ -91,10 +100,13 @@ def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
         await pool.open()
         stopped = threading.Event()
         threading.Thread(target=_mark_alive, args=(database, stopped), name="alive", daemon=True).start()
+        following = None if is_side else asyncio.create_task(board.follow())
         try:
             yield
         finally:
             stopped.set()
+            if following is not None:
+                following.cancel()
             costly.close()
             nudger.close()
             await pool.close()
@@ -130,6 +142,7 @@ def make_app(settings: Settings, *, is_side: bool = False) -> ASGIApp:
         silence_routes(database, keyring),
         event_routes(database, keyring),
         robot_routes(database, keyring, nudger),
+        permit_routes(database, keyring, board),
         calendar_routes(database, keyring),
         key_routes(database, keyring, settings.server_secret()),
         metrics_routes(database, keyring, settings.server_secret(), settings.operator_token),

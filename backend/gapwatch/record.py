@@ -65,7 +65,7 @@ class ShadowSteps(Struct, forbid_unknown_fields=True, gc=False, frozen=True):
 
 
 class Shadow(ShadowSteps, forbid_unknown_fields=True, gc=False, frozen=True, kw_only=True):
-    """What a candidate would have done while something else drove; `critical`: the same around the first contact."""
+    """What a candidate would have done while something else drove; `critical`: around the first contact."""
 
     executed_by: VersionedName | Literal["human", "other"]
     critical: ShadowSteps | None | UnsetType = UNSET

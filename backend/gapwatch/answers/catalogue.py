@@ -10,6 +10,7 @@ from gapwatch.answers import (
     onset,
     prediction,
     robots_sites,
+    shadow,
     signals,
     slices,
     trend,
@@ -27,5 +28,6 @@ DEPLOYMENT_ANSWERS: tuple[AnswerKind, ...] = (
     contract.KIND,
     onset.KIND,
     prediction.KIND,
+    shadow.KIND,
 )
 TABLES = {kind.table.name: kind for kind in DEPLOYMENT_ANSWERS if kind.table is not None}

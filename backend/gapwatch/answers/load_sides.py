@@ -26,6 +26,7 @@ from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory
 from gapwatch.store.read import sides as store
 from gapwatch.store.read.robot_contracts import robot_contracts
+from gapwatch.store.read.shadow_episodes import NO_SHADOW, ShadowPlace, ShadowRead, read_shadow
 from gapwatch.store.read.sides import (
     BucketCount,
     CellCount,
@@ -125,6 +126,7 @@ class _Loader:
             self._load_trend(days),
             self._load_pairs(*sides[:2]),
             self._load_tasks(),
+            self._load_shadow(),
         )
         return Sides(self._subject, self._question, sim, real, baseline, shared, before[0] if before else None)
 
@@ -328,6 +330,22 @@ class _Loader:
             [count for count in failures if side.filter.matches(count.cell)]
             for side, failures in zip(sides, counts, strict=True)
         ]
+
+    def _load_shadow(self) -> ShadowRead | None:
+        if Need.SHADOW not in self._needs:
+            return None
+        subject = self._subject
+        if subject.deployment_id is None or not subject.surroundings.has_shadow:
+            return NO_SHADOW
+        # The regime and the version are those of what the candidate drove, which follows its shadow.
+        window = ALL_TIME if self._question.asked_window is not None else self._question.window
+        return read_shadow(
+            self._connection,
+            self._project_id,
+            ShadowPlace(subject.deployment_id, subject.policy_id, subject.task_ids),
+            window,
+            self._question.wanted,
+        )
 
     # Over time
 

@@ -32,6 +32,8 @@ class Need(Flag):
     """The real side by day, over all versions of the policy."""
     TASKS = auto()
     """The names of tasks, where the subject is not about one task."""
+    SHADOW = auto()
+    """Episodes in shadow, and what was forecast from them; nothing where there are none."""
     DROP = auto()
     """What the drop of the metric in question is computed from."""
     TREND = auto()

@@ -25,6 +25,7 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.answers.window_words import no_before_words
 from gapwatch.statistics.causes.slices import Counts, Slice
 from gapwatch.store.read.directory import DatedEvent
+from gapwatch.store.read.shadow_episodes import ShadowRead
 from gapwatch.store.read.sides import BucketCount, CellFilter, PairRow, SampledRows
 from gapwatch.taxonomy import Taxonomy
 
@@ -44,6 +45,7 @@ class SharedData:
     trend: Sequence[BucketCount] | None = None
     pairs: Sequence[PairRow] | None = None
     tasks: Mapping[int, str] | None = None
+    shadow: ShadowRead | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,11 @@ class Sides:
     @property
     def tasks(self) -> Mapping[int, str]:
         return loaded(self.data.tasks, Need.TASKS)
+
+    @property
+    def shadow(self) -> ShadowRead:
+        """The newest episodes in shadow that match; of every window by name, all of this policy version."""
+        return loaded(self.data.shadow, Need.SHADOW)
 
     @cached_property
     def table(self) -> CellTable:

@@ -9,6 +9,7 @@ import structlog
 
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_episodes
+from gapwatch.rollup.forecasts import freeze_forecasts
 from gapwatch.step_sizes import growing_steps
 from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Connection, Database
@@ -50,6 +51,8 @@ def fold_due_work(database: Database) -> int:
     if database.run(presents.are_missing):
         while database.run(presents.fill_missing):
             pass
+    if done:
+        freeze_forecasts(database)
     return done
 
 

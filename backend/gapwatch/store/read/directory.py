@@ -86,6 +86,8 @@ class Surroundings:
     began: Mapping[int, tuple[tuple[datetime | None, datetime | None], ...]] = field(default_factory=dict)
     # Stored episodes that say what others say under other ids; of more than 10,000, that many and one.
     repeated: int = 0
+    # Whether a deployment ever had an episode in shadow.
+    has_shadow: bool = False
 
 
 _SURROUNDINGS = """
@@ -114,7 +116,9 @@ SELECT p.options,
             LIMIT 10001) x) AS repeated,
        (SELECT jsonb_agg(jsonb_build_array(n.policy_id, n.since, n.version_since)) FROM presents n
         WHERE {deployment} IS NULL AND n.project_id = :p AND n.policy_id IN
-            (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began
+            (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began,
+       EXISTS (SELECT 1 FROM episodes x WHERE x.project_id = :p AND x.deployment_id = {deployment}
+               AND x.domain = 'shadow') AS has_shadow
 FROM projects p WHERE p.id = :p
 """
 
@@ -155,6 +159,7 @@ def _surroundings(row: Any) -> Surroundings:
         _time(row["present"][1]) if row["present"] else None,
         _began(row["began"] or []),
         row["repeated"],
+        row["has_shadow"],
     )
 
 

@@ -41,6 +41,17 @@ class PolicyVersion:
     version: str
 
 
+def may_drive(
+    state: str, stage: str | None, policy: PolicyVersion, fallback: PolicyVersion | None
+) -> PolicyVersion | None:
+    """Without any stage said nobody restricts the candidate."""
+    if state == "stop":
+        return None
+    if state == "go" and (stage is None or stage in DRIVING_STAGES):
+        return policy
+    return fallback
+
+
 @dataclass(frozen=True)
 class Rollout:
     deployment_id: int
@@ -66,11 +77,7 @@ class Rollout:
     @property
     def driver(self) -> PolicyVersion | None:
         """What may drive now: the candidate where its stage lets it, else the fallback; nothing after a stop."""
-        if self.state == "stop":
-            return None
-        if self.state == "go" and self.stage in DRIVING_STAGES:
-            return self.policy
-        return self.fallback
+        return may_drive(self.state, self.stage, self.policy, self.fallback)
 
 
 @dataclass(frozen=True)
