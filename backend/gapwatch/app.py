@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -83,8 +82,7 @@ def make_app(
     exports = Exports(settings.database_url)
     pool = make_pool(settings.database_url, size=INGEST_CONNECTIONS)
     board = PermitBoard(settings.database_url, pool)
-    if at_stop is not None:
-        at_stop.append(board.let_go)
+    (at_stop if at_stop is not None else []).append(board.let_go)
     nudger = Nudger(make_celery(settings))
     pages = Pages()
 
@@ -100,13 +98,13 @@ def make_app(
         await pool.open()
         stopped = threading.Event()
         threading.Thread(target=_mark_alive, args=(database, stopped), name="alive", daemon=True).start()
-        following = None if is_side else asyncio.create_task(board.follow())
+        if not is_side:
+            board.start()
         try:
             yield
         finally:
             stopped.set()
-            if following is not None:
-                following.cancel()
+            board.stop()
             costly.close()
             nudger.close()
             await pool.close()

@@ -52,7 +52,7 @@ def run_web(settings: Settings, fd: int | None = None) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Lets those go who wait for news before it waits for them: a robot would hold up the end for half a minute."""
+    """Lets those go who wait for news before it waits for them: a robot would hold up the end for 30 s."""
 
     def __init__(self, config: uvicorn.Config, at_stop: list[Callable[[], None]]) -> None:
         super().__init__(config)

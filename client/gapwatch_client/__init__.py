@@ -3,6 +3,7 @@
 from gapwatch_client.client import Gapwatch
 from gapwatch_client.contract import Contract
 from gapwatch_client.episode import Episode
+from gapwatch_client.permit import Permit
 from gapwatch_client.version import VERSION as __version__
 
-__all__ = ["Contract", "Episode", "Gapwatch", "__version__"]
+__all__ = ["Contract", "Episode", "Gapwatch", "Permit", "__version__"]

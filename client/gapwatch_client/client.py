@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,7 @@ from gapwatch_client.episode import Episode
 from gapwatch_client.fields import KNOWN, record_of
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
+from gapwatch_client.permit import WAIT_S, Permit, PermitWatch
 from gapwatch_client.refused import RefusedRecords
 from gapwatch_client.robot_status import StatusBoard
 from gapwatch_client.sender import Sender, SpoolKeeper
@@ -39,7 +41,7 @@ CLOSE_WITHIN_S = 2.0
 class Gapwatch:
     """Records episodes into a spool directory and sends them from there, in the background.
 
-    Only this constructor raises, and only for a wrong argument. The network, the server and the disk never do.
+    Only this constructor and `permit` raise, and only for a wrong argument. The network, the server and the disk never do.
     Keyword arguments beyond the named ones are defaults for `episode`.
     """
 
@@ -78,6 +80,7 @@ class Gapwatch:
         self._starting = threading.Lock()
         self._running_in: int | None = None
         self._closed = False
+        self._permits: dict[str, PermitWatch] = {}
         with contextlib.suppress(OSError):
             self.spool_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._backlog.tidy()
@@ -140,6 +143,43 @@ class Gapwatch:
         """Say that the robot works, and is missed when nothing comes from it."""
         self._say("working", robot, deployment, None, reason)
 
+    def permit(
+        self,
+        deployment: str | None = None,
+        *,
+        when_unknown: str = "fallback",
+        on_change: Callable[[Permit], None] | None = None,
+        first_within_s: float = 0.0,
+    ) -> Permit:
+        """What may drive at a deployment (the constructor's by default): the last known answer, at once.
+
+        The first call begins to follow it in the background: a decision arrives within a second or two, and is
+        kept on file over restarts. `when_unknown` is the fail-safe for when the service has not confirmed it for
+        90 s, `fallback` or `keep`; that of the first call stands. `on_change` is called from another thread with
+        every other permit. `first_within_s` lets the very first call wait that long for the service. An
+        operational switch, not a safety function.
+        """
+        name = str(deployment or self._defaults.get("deployment") or "")
+        if not name:
+            raise ValueError("whose permit? say deployment=")
+        with self._starting:
+            watch = self._permits.get(name)
+            if watch is None:
+                robot = self._defaults.get("robot")
+                watch = self._permits[name] = PermitWatch(
+                    self._transport.another(WAIT_S + 10.0),
+                    self.spool_dir,
+                    name,
+                    when_unknown,
+                    on_change,
+                    None if robot is None else str(robot),
+                )
+            else:
+                watch.on_change(on_change)
+        if first_within_s > 0:
+            watch.wait_known(first_within_s)
+        return watch.current()
+
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything in the spool is answered, whoever wrote it. Return False on timeout."""
         deadline = time.monotonic() + timeout_s
@@ -160,6 +200,8 @@ class Gapwatch:
         if self._closed or self._running_in != os.getpid():
             return True
         self._closed = True
+        for watch in self._permits.values():
+            watch.stop()
         atexit.unregister(self.close)
         deadline = time.monotonic() + timeout_s
         self._keeper.run_once()
@@ -238,6 +280,8 @@ class Gapwatch:
     def _forget_after_fork(self) -> None:
         """A child has no threads, and the files are the parent's; it makes its own when it first sends."""
         self._starting = threading.Lock()
+        # A child asks anew; the file tells it what the parent knew.
+        self._permits = {}
         self._spool.forget_after_fork()
         self._overflow.forget_after_fork()
         self._lock.release()

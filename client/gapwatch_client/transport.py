@@ -33,6 +33,7 @@ class Answer:
     status: int
     body: dict[str, Any]
     retry_after_s: float | None = None
+    tag: str | None = None
 
     @property
     def is_from_gapwatch(self) -> bool:
@@ -63,6 +64,7 @@ class Transport:
         self._host, self._port = parts.hostname, parts.port
         self._root = parts.path.rstrip("/")
         self._timeout_s = timeout_s
+        self._url, self._key = url, key
         self._connection: HTTPConnection | None = None
         self._before_path = ""
         self._for_proxy: dict[str, str] = {}
@@ -72,6 +74,14 @@ class Transport:
         }
         # How old the oldest record is that waits to be sent; told with every batch once it is known.
         self.spool_age_s: float | None = None
+
+    @property
+    def address(self) -> str:
+        return self._url
+
+    def another(self, timeout_s: float) -> Transport:
+        """The same service over a connection of its own, for calls that wait."""
+        return Transport(self._url, self._key, timeout_s)
 
     def post(self, body: bytes, meanwhile: Callable[[], None] | None = None) -> Answer:
         """Send a packed batch; return the answer or raise Unreachable. `meanwhile` runs as the server works."""
@@ -85,11 +95,15 @@ class Transport:
         headers = {"Content-Type": "application/json"}
         return self._send("PUT", STATUS_PATH, json.dumps(status).encode(), headers, None)
 
+    def get(self, path: str, headers: dict[str, str]) -> Answer:
+        """Ask for something; return the answer or raise Unreachable."""
+        return self._send("GET", path, None, headers, None)
+
     def _send(
         self,
         method: str,
         path: str,
-        body: bytes,
+        body: bytes | None,
         headers: dict[str, str],
         meanwhile: Callable[[], None] | None,
     ) -> Answer:
@@ -107,7 +121,7 @@ class Transport:
         self,
         method: str,
         path: str,
-        body: bytes,
+        body: bytes | None,
         headers: dict[str, str],
         meanwhile: Callable[[], None] | None,
     ) -> Answer:
@@ -129,7 +143,8 @@ class Transport:
         except ValueError:
             answer = {}
         wait_s = _seconds(response.headers.get("Retry-After"))
-        return Answer(response.status, answer if isinstance(answer, dict) else {}, wait_s)
+        known = answer if isinstance(answer, dict) else {}
+        return Answer(response.status, known, wait_s, response.headers.get("ETag"))
 
     def close(self) -> None:
         if self._connection is not None:

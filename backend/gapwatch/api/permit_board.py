@@ -54,9 +54,15 @@ class PermitBoard:
         self._looked_at: float | None = None
         self._waiting = 0
         self._is_ending = False
+        self._following: asyncio.Task[None] | None = None
 
-    async def follow(self) -> None:
-        await self._feed.follow(self._look, self._lose)
+    def start(self) -> None:
+        """Follow what is decided, from within the event loop of the process."""
+        self._following = asyncio.create_task(self._feed.follow(self._look, self._lose))
+
+    def stop(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
 
     def let_go(self) -> None:
         """The process ends: whoever waits is answered now."""
@@ -84,7 +90,7 @@ class PermitBoard:
         return permit
 
     async def news(self, place: PermitPlace, tag: str, within_s: float) -> Permit:
-        """Return when the permit has another tag, or after the time; raise ServiceUnavailable if nobody can say."""
+        """Return when the permit has another tag, or after the time. Raise ServiceUnavailable if nobody knows."""
         until = time.monotonic() + within_s
         self._waiting += 1
         try:

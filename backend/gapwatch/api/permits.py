@@ -1,4 +1,4 @@
-"""Which policy version may drive at a deployment, as a robot asks for it, and how fast a stop reaches all of them."""
+"""Which policy version may drive at a deployment, as robots ask for it; and how fast a stop reaches them all."""
 
 from __future__ import annotations
 
@@ -102,9 +102,10 @@ def permit_routes(database: Database, keyring: Keyring, board: PermitBoard) -> A
         wanted: Annotated[DrillBody, RequestBody(openapi_examples=example(DRILL))],
         holder: KeyHolder = admin,
     ) -> Any:
-        """Changes nothing that drives: the permit gets another tag, and it is measured when each client that asked
-        in the last 45 seconds asks with it. Answers when all have, at most after ten seconds; `missing` names those
-        that have not."""
+        """Changes nothing that drives: the permit gets another tag, and it is measured when each client asks with
+        it that asked in the last 45 seconds. Answers when all have, after ten seconds at most; `missing` names
+        those that have not.
+        """
         return JSONResponse(
             drill_rollout(
                 database, holder.project_id, slug, who=actor_of(holder), reason=wanted.reason, sleep=time.sleep

@@ -9,6 +9,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from gapwatch import embedded
+from gapwatch.rollup import fold
+from gapwatch.rollup.fold import fold_due_work
+from gapwatch.rollup.verify import verify_project
 from gapwatch.store.core.database import Database
 from gapwatch.store.core.migrate import alembic_config, migrate
 from gapwatch.store.core.row_numbers import number_rows
@@ -111,6 +114,50 @@ def test_mail_addresses_in_use_before_they_were_asked_stay_in_use(empty_database
             text("SELECT address, confirmed_at IS NOT NULL FROM mail_addresses ORDER BY 1")
         ).all()
     assert [tuple(row) for row in found] == [("x@example.com", True), ("y@example.com", True)]
+    database.close()
+
+
+def test_shadow_episodes_of_earlier_releases_move_to_a_side_of_their_own(empty_database_url):
+    """They were counted as the candidate's; folded again, nothing differs from a recomputation."""
+    database = Database(empty_database_url)
+    before = ScriptDirectory.from_config(alembic_config()).get_revision("0033").down_revision
+    migrate(database, before)
+    with database.transaction() as connection:
+        for statement in (
+            "INSERT INTO projects (slug, name) VALUES ('p', 'p')",
+            "INSERT INTO policies (project_id, name, version) VALUES (1, 'bin-pick', '1')",
+            "INSERT INTO tasks (project_id, name) VALUES (1, 'pick')",
+            "INSERT INTO deployments (project_id, slug, policy_id, task_id, stage, described_at)"
+            " VALUES (1, 'lisbon', 1, 1, 'shadow', now())",
+            "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain, outcome,"
+            " stage, session, duration_s, content_hash) SELECT 1, 'e' || n, timestamptz '2026-11-02T09:14Z', 1, 1, 1,"
+            " 'real', CASE WHEN n %% 3 = 0 THEN 'failure' ELSE 'success' END,"
+            " CASE WHEN n %% 2 = 0 THEN 'shadow' ELSE 'supervised' END, 's' || n / 9, n, ''"
+            " FROM generate_series(1, 60) n",
+            "INSERT INTO work (project_id, kind, episode_ids) SELECT 1, 'fold', array_agg(id) FROM episodes",
+        ):
+            connection.exec_driver_sql(statement)
+    database.run(lambda connection: fold._fold(connection, fold._claim(connection, 100, 1000)))
+    # A batch that is not folded yet when the release comes.
+    with database.transaction() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain, outcome,"
+            " stage, content_hash) VALUES (1, 'late', timestamptz '2026-11-03T09:14Z', 1, 1, 1, 'real', 'failure',"
+            " 'shadow', '')"
+        )
+        connection.exec_driver_sql("INSERT INTO work (project_id, kind, episode_ids) VALUES (1, 'fold', '{late}')")
+    migrate(database)
+    assert verify_project(database, 1, "p").differences == 0
+    fold_due_work(database)
+    assert verify_project(database, 1, "p").differences == 0
+    with database.transaction() as connection:
+        counted = connection.execute(
+            text("SELECT domain, sum(successes + failures) FROM rollup_counts WHERE tier = 'month' GROUP BY 1")
+        )
+        assert {row[0]: int(row[1]) for row in counted} == {"real": 30, "shadow": 31}
+        [told] = connection.execute(text("SELECT action, details FROM audit_entries")).all()
+        assert tuple(told) == ("rollout.shadow_apart", {"episodes": 31})
+        assert connection.execute(text("SELECT count(*) FROM rewatches WHERE due_at IS NOT NULL")).scalar() == 1
     database.close()
 
 

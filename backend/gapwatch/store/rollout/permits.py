@@ -1,7 +1,7 @@
 """Permits as robots ask for them: read for many at once, told of by Postgres, and who knows which.
 
-All over one connection of the process, however many robots wait: it listens for decisions, and looks for itself once
-a second, because a notice may be lost with the connection.
+All over one connection of the process, however many robots wait: it listens for decisions, and looks for itself
+once a second, because a notice may be lost with the connection.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Hearing:
 
 
 _READ = """
-SELECT d.project_id, d.id, coalesce(r.revision, 0), coalesce(r.state, 'go'), coalesce(r.stage, d.stage), r.decided_at,
-       r.decision_id, coalesce(r.policy_name, p.name), coalesce(r.policy_version, p.version), r.fallback_name,
-       r.fallback_version
+SELECT d.project_id, d.id, coalesce(r.revision, 0), coalesce(r.state, 'go'), coalesce(r.stage, d.stage),
+       r.decided_at, r.decision_id, coalesce(r.policy_name, p.name), coalesce(r.policy_version, p.version),
+       r.fallback_name, r.fallback_version
 FROM unnest(%s::int[], %s::int[]) AS w (project_id, deployment_id)
 JOIN deployments d ON d.project_id = w.project_id AND d.id = w.deployment_id
 JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
@@ -204,7 +204,7 @@ def asking_clients(connection: Connection, project_id: int, deployment_id: int) 
         connection.execute(
             text("""
             SELECT count(*) FROM permit_clients WHERE project_id = :p AND deployment_id = :d
-              AND asked_at > now() - :within * interval '1 second'
+              AND asked_at > now() - CAST(:within AS int) * interval '1 second'
             """),
             {"p": project_id, "d": deployment_id, "within": ASKS_WITHIN_S},
         ).scalar_one()
@@ -219,11 +219,11 @@ def measure_drill(
         text("""
         SELECT count(*) AS clients, count(*) FILTER (WHERE knows) AS knew, max(s) FILTER (WHERE knows) AS seconds,
                percentile_cont(0.95) WITHIN GROUP (ORDER BY s) FILTER (WHERE knows) AS p95_seconds,
-               coalesce((array_agg(client ORDER BY client) FILTER (WHERE NOT knows))[:20], '{}') AS missing
+               coalesce((array_agg(client ORDER BY client) FILTER (WHERE NOT knows))[1:20], '{}') AS missing
         FROM (SELECT client, revision >= :revision AS knows,
-                     greatest(0, extract(epoch FROM knew_at - :at))::float8 AS s
+                     greatest(0, extract(epoch FROM knew_at - CAST(:at AS timestamptz)))::float8 AS s
               FROM permit_clients WHERE project_id = :p AND deployment_id = :d
-                AND asked_at > :at - :within * interval '1 second') c
+                AND asked_at > CAST(:at AS timestamptz) - CAST(:within AS int) * interval '1 second') c
         """),
         {"p": project_id, "d": deployment_id, "revision": revision, "at": at, "within": ASKS_WITHIN_S},
     ).one()

@@ -29,7 +29,7 @@ class ShadowForecastTable(Base):
 
 
 class PermitClientTable(Base):
-    """Who asks for the permit of a deployment, when last, and since when it knows which revision of the rollout."""
+    """Who asks for the permit of a deployment, when last, and since when it knows which revision."""
 
     __tablename__ = "permit_clients"
     __table_args__ = (
