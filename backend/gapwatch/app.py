@@ -120,10 +120,14 @@ def make_app(
         redirect_slashes=False,
     )
     acceptor, keyring = Acceptor(pool, settings.new_names_a_day), Keyring(pool, settings.server_secret())
-    # Each process grants its share of a key's rate.
-    rate_limits = RateLimits(settings.ingest_rate / settings.web_processes)
-    disk_space = DiskSpaceGuard(settings.data_dir / "postgres")
-    ingest = IngestRoutes(acceptor, keyring, rate_limits, disk_space, nudger.nudge)
+    ingest = IngestRoutes(
+        acceptor,
+        keyring,
+        # Each process grants its share of a key's rate.
+        RateLimits(settings.ingest_rate / settings.web_processes),
+        DiskSpaceGuard(settings.data_dir / "postgres"),
+        nudger.nudge,
+    )
     app.router.routes += ingest.routes()
     sealer = Sealer(settings.server_secret())
     for router in (

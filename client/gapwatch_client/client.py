@@ -41,8 +41,8 @@ CLOSE_WITHIN_S = 2.0
 class Gapwatch:
     """Records episodes into a spool directory and sends them from there, in the background.
 
-    Only this constructor and `permit` raise, and only for a wrong argument. The network, the server and the disk never do.
-    Keyword arguments beyond the named ones are defaults for `episode`.
+    Only this constructor and `permit` raise, and only for a wrong argument. The network, the server and the disk
+    never do. Keyword arguments beyond the named ones are defaults for `episode`.
     """
 
     def __init__(

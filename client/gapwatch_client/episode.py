@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from gapwatch_client.encoding import finite
+from gapwatch_client.shadow import ShadowTally, executor
 from gapwatch_client.summaries import Summary
 
 OUTCOMES = ("success", "failure", "aborted", "abandoned")
@@ -34,6 +35,7 @@ class Episode:
         self._summaries: dict[str, Summary] = {}
         self._outcome = fields.pop("outcome", None)
         self._ended = False
+        self._tally_of_shadow: ShadowTally | None = None
         self._began = time.monotonic()
         fields.setdefault("started_at", datetime.now(timezone.utc).isoformat())
 
@@ -101,6 +103,56 @@ class Episode:
         except Exception as error:
             self._complain("embedding", f"{type(error).__name__}: {error}")
 
+    def shadow(
+        self,
+        executed_by: Any,
+        *,
+        tolerance: Any = None,
+        critical_s: float | None = None,
+        **counts: Any,
+    ) -> None:
+        """Something else drives, and the policy of the episode only proposes: its outcome is not the policy's.
+
+        `executed_by` is `human`, `other` or a policy as `name@version`. Then either `proposed` in every step, with
+        a `tolerance` in the units of the action and limits from the contract, or counts of your own: `steps=,
+        agree=, infeasible=, near_limit=, out_of_distribution=, critical={…}`. `critical_s`: steps within so many
+        seconds of `contact()` are counted apart too.
+        """
+        try:
+            self._record["stage"] = "shadow"
+            self._record["shadow"] = {"executed_by": executor(executed_by), **counts}
+            self._tally_of_shadow = ShadowTally(self._record.get("contract"), tolerance, critical_s)
+            if tolerance is None and not counts:
+                self._complain("shadow", "without tolerance= nothing says whether the candidate agreed")
+        except Exception as error:
+            self._complain("shadow", f"{type(error).__name__}: {error}")
+
+    def proposed(
+        self,
+        action: Any,
+        executed: Any,
+        *,
+        out_of_distribution: bool | None = None,
+        critical: bool | None = None,
+    ) -> None:
+        """One step in shadow: what the candidate would have done, and what was done instead.
+
+        Numbers, or a mapping by the names of the contract's actions. `critical` marks a step of the critical
+        interval where you know it better than by `contact()`.
+        """
+        try:
+            if self._tally_of_shadow is None:
+                self._complain("proposed", "call shadow(executed_by=…) first")
+                return
+            self._tally_of_shadow.add(action, executed, out_of_distribution=out_of_distribution, critical=critical)
+        except Exception as error:
+            self._complain("proposed", f"{type(error).__name__}: {error}")
+
+    def contact(self) -> None:
+        """The first contact is now; only the first call counts."""
+        if self._tally_of_shadow is not None:
+            self._tally_of_shadow.contact()
+
     def succeed(self) -> None:
         self._outcome = "success"
 
@@ -134,6 +186,8 @@ class Episode:
             self._record["outcome"] = outcome or self._outcome or "success"
             self._record.setdefault("duration_s", time.monotonic() - self._began)
             self._write_summaries()
+            if self._tally_of_shadow is not None:
+                self._record["shadow"] = {**self._tally_of_shadow.as_field(), **self._record["shadow"]}
             self._hand_over(self._record)
         except Exception as error:
             self._complain("end", f"{type(error).__name__}: {error}")

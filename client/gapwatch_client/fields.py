@@ -9,7 +9,7 @@ from typing import Any
 from gapwatch_client.ids import new_id
 
 TEXTS = {"deployment", "robot", "site", "stage", "session", "pair", "task", "domain", "outcome"}
-MAPS = {"conditions", "signals", "metrics", "links", "provenance", "safety", "failure"}
+MAPS = {"conditions", "signals", "metrics", "links", "provenance", "safety", "failure", "shadow"}
 AS_THEY_ARE = {"embedding", "reward", "duration_s"}
 KNOWN = TEXTS | MAPS | AS_THEY_ARE
 KNOWN |= {"id", "policy", "version", "simulator", "simulator_version", "started_at", "contract"}

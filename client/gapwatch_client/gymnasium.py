@@ -43,10 +43,21 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
         success: Judge | None = None,
         observation_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
+        proposes: Callable[[Any], Any] | None = None,
+        executed_by: Any = None,
+        tolerance: Any = None,
         **fields: Any,
     ) -> None:
+        """In shadow, `proposes` is the candidate: it is given every observation, and what it would do is compared
+        with the action that `executed_by` chose. That is of a real robot: `deployment=` is needed."""
         super().__init__(env)
         spaces = (env.observation_space, env.action_space)
+        if proposes is not None:
+            if executed_by is None or "deployment" not in fields:
+                raise ValueError("in shadow, say executed_by= and deployment=: something else drives a real robot")
+            fields["stage"] = "shadow"
+        self._proposes, self._executed_by, self._tolerance = proposes, executed_by, tolerance
+        self._seen: Any = None
         self._recorder = EnvRecorder(gw, env, spaces, success, (observation_names, action_names), fields, 1)
 
     @property
@@ -63,12 +74,22 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
     ) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
         _guarded(self._recorder.begin, 0, seed)
+        self._seen = observation
+        if self._proposes is not None and self.episode is not None:
+            self.episode.shadow(self._executed_by, tolerance=self._tolerance)
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if self._proposes is not None:
+            _guarded(self._propose, action)
         observation, reward, terminated, truncated, info = self.env.step(action)
         _guarded(self._note, observation, action, float(reward), terminated, truncated, info)
+        self._seen = observation
         return observation, reward, terminated, truncated, info
+
+    def _propose(self, executed: Any) -> None:
+        if self._proposes is not None and self.episode is not None:
+            self.episode.proposed(self._proposes(self._seen), executed)
 
     def _note(
         self, observation: Any, action: Any, reward: float, terminated: bool, truncated: bool, info: dict[str, Any]
