@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager pgbouncer screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-names bench-history lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager pgbouncer screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-names bench-history bench-permit bench-shadow lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -141,6 +141,12 @@ bench-fairness: .venv/installed-dev
 
 bench-names: .venv/installed-dev
 	@$(BIN)/python -m bench.names $(ARGS)
+
+bench-permit: .venv/installed-dev
+	@$(BIN)/python -m bench.permit $(ARGS)
+
+bench-shadow: .venv/installed-dev
+	@$(BIN)/python -m bench.shadow $(ARGS)
 
 bench-history: .venv/installed-dev
 	@$(BIN)/python -m bench.history $(ARGS)

@@ -19,6 +19,7 @@ from gapwatch.pages.alert import AlertHandlers
 from gapwatch.pages.alerts import show_alerts
 from gapwatch.pages.compare import show_compare
 from gapwatch.pages.deployments.deployment import DeploymentHandlers
+from gapwatch.pages.deployments.drills import DrillHandlers
 from gapwatch.pages.episode import EpisodeHandlers
 from gapwatch.pages.episodes import EpisodesHandlers, Export
 from gapwatch.pages.fleet import FleetHandlers
@@ -102,6 +103,7 @@ class PageRoutes:
         episode = EpisodeHandlers(nudge)
         episodes = EpisodesHandlers(export, nudge)
         deployment = DeploymentHandlers(pages.assets)
+        drills = DrillHandlers(database)
         alert = AlertHandlers(nudge)
         incident = IncidentHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)
@@ -125,6 +127,7 @@ class PageRoutes:
             PageRoute("GET", "/compare", "viewer", show_compare, always),
             PageRoute("GET", "/compare/simulators", "viewer", show_trust, always),
             PageRoute("GET", "/deployments/{slug:path}", "viewer", deployment.show, is_report),
+            PageRoute("POST", "/deployments/{slug:path}/drill", "admin", drills.press),
             PageRoute("POST", "/deployments/{slug:path}", "engineer", deployment.record),
             PageRoute("GET", "/episodes", "viewer", episodes.show),
             PageRoute("POST", "/episodes", "engineer", episodes.label),

@@ -19,7 +19,7 @@ from gapwatch.pages.filtering import WINDOWS
 from gapwatch.pages.first_episode import sending_command
 from gapwatch.pages.labelling import CATEGORY_KEYS
 from gapwatch.pages.links import Links
-from gapwatch.pages.sentences import captions
+from gapwatch.pages.sentences import captions, shadow
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
 from gapwatch.pages.sentences.episode import failed_how
 from gapwatch.pages.sentences.incident import robot_word
@@ -36,19 +36,25 @@ _INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 SENTENCES: dict[str, Callable[..., Any]] = {
     "age_of": captions.age_of,
     "baseline_words": baseline_words,
+    "bound_finding": shadow.bound_finding,
+    "bound_narrowing": shadow.bound_narrowing,
     "conditions_caption": captions.conditions_caption,
     "correlation": correlation,
     "differs": captions.differs,
+    "drove": shadow.drove,
     "exposure_summary": captions.exposure_summary,
     "failed_how": failed_how,
     "failures_finding": captions.failures_finding,
     "few_levels": captions.few_levels,
+    "forecast_finding": shadow.forecast_finding,
     "glyph": glyph,
     "fields_differ": captions.fields_differ,
     "ledger_caption": captions.ledger_caption,
     "line_key": captions.line_key,
     "matched": matched,
     "moved_by": captions.moved_by,
+    "proposal_rate": shadow.proposal_rate,
+    "proposal_words": shadow.proposal_words,
     "real_higher": captions.real_higher,
     "robot_word": robot_word,
     "robots_caption": captions.robots_caption,

@@ -15,7 +15,7 @@ TEXT |= {"failure.phase", "failure.category", "failure.note"}
 NUMBERS = {"duration_s", "reward"}
 COUNTS = {"safety.violations", "safety.interventions", "safety.overrides"}
 MAPS = {"conditions", "signals", "metrics", "links", "provenance"}
-JSON = {"contract", "embedding", "failure.labels"}
+JSON = {"contract", "embedding", "failure.labels", "shadow"}
 # The service's own exports have these columns. It computes them itself, so they are not sent back.
 SERVERS_OWN = {"received_at", "revision", "clock_skew_s", "contract_hash"}
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers import contract, drop, failures, ledger, onset, robots_sites, signals, slices, trend
+from gapwatch.answers import contract, drop, failures, ledger, onset, robots_sites, shadow, signals, slices, trend
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
 from gapwatch.answers.failure_weights import weigh_sides
@@ -22,6 +22,7 @@ from gapwatch.answers.now import NowValue, now_of
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import history_window, question_of
 from gapwatch.answers.robots_sites import answer_robots
+from gapwatch.answers.shadow import answer_shadow
 from gapwatch.answers.sides import Sides
 from gapwatch.answers.signals import answer_signals
 from gapwatch.answers.slices import SlicesAnswer, answer_slices
@@ -61,6 +62,7 @@ NEEDS = (
     | ledger.NEEDS
     | onset.NEEDS
     | robots_sites.NEEDS
+    | shadow.NEEDS
     | signals.NEEDS
     | slices.NEEDS
     | trend.NEEDS
@@ -157,6 +159,7 @@ class DeploymentHandlers:
             signals=answer_signals(held),
             failures=answer_failures(held, weighed),
             robots=answer_robots(sides),
+            shadow=answer_shadow(sides),
             trend=trend,
             contract=answer_contract(sides),
             onset=answer_onset(sides),

@@ -10,7 +10,7 @@ from gapwatch.answers.slices import SliceAnswer
 from gapwatch.answers.trend_line import trend_line
 from gapwatch.levels import MISSING, number_range
 from gapwatch.pages.deployments.view import DeploymentPage
-from gapwatch.pages.figures import conditions, failures, ledger, signals, trend, units
+from gapwatch.pages.figures import conditions, failures, ledger, shadow, signals, trend, units
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
@@ -104,6 +104,10 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
             page.trend, trend_line(page.trend), marks, everything, regime=_regime(page)
         )
         heights["trend"] = 320
+    bound = shadow.bound_figure(page.shadow.bound, page.sim.value)
+    if bound is not None:
+        drawn["shadow"] = bound
+        heights["shadow"] = shadow.HEIGHT
     groups = grouped(page.slices.slices)
     if groups:
         drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None, page.sides)

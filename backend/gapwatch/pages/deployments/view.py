@@ -14,6 +14,7 @@ from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.now import NowValue
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.robots_sites import RobotsAnswer
+from gapwatch.answers.shadow import ShadowAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
 from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
@@ -65,6 +66,7 @@ class DeploymentPage:
     signals: SignalsAnswer
     failures: FailuresAnswer
     robots: RobotsAnswer
+    shadow: ShadowAnswer
     trend: TrendAnswer
     contract: ContractAnswer
     onset: OnsetAnswer

@@ -180,7 +180,11 @@ class PermitFeed:
             except (psycopg.Error, TimeoutError, OSError) as error:
                 lost()
                 log.warning("permits: the database is not answering", error=type(error).__name__)
-                await asyncio.sleep(AGAIN_AFTER_S)
+            except Exception:
+                # Robots wait for this: whatever happened, it goes on.
+                lost()
+                log.exception("permits: a round failed")
+            await asyncio.sleep(AGAIN_AFTER_S)
 
 
 # What a drill needs, over the connection of whoever presses the button.
