@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gapwatch.watching.notification import SUMMARY_LENGTH, cut, lines
 
-PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: ", "test": ""}
+PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: ", "test": "", "rollout": ""}
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Message:
     def lines(self) -> list[str]:
         """Return the body as lines of plain text."""
         body = lines(self.content) if self.action == "trigger" else []
+        if self.action == "rollout":
+            body = [str(line) for line in self.content.get("lines", ())]
         for name, words in (("acknowledged_by", "Acknowledged by"), ("resolved_by", "Resolved by")):
             if name in self.content:
                 body.append(f"{words} {self.content[name]}.")

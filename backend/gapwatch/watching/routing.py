@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
@@ -60,6 +60,8 @@ class Routing(BaseModel):
     repeat_minutes: Minutes | None = None
     quiet_hours: QuietHours | None = None
     fallback: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    # What it is told of; decisions about rollouts come whatever their severity.
+    events: Annotated[list[Literal["incident", "rollout"]], Field(min_length=1)] = ["incident", "rollout"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def plan(
     planned = []
     for target in targets:
         routing = target.routing
+        if "incident" not in routing.events:
+            continue
         if only and target.id not in only:
             continue
         if not only and rank(severity) < rank(routing.min_severity):
@@ -107,6 +111,17 @@ def plan(
             due_at = routing.quiet_hours.over_at(due_at) or due_at
         planned.append(PlannedDelivery(target.id, due_at, reason))
     return planned
+
+
+def told_of_rollouts(
+    targets: Sequence[ChannelTarget], words: Mapping[str, str | None], severity: str
+) -> list[int]:
+    """The channels that a decision about a rollout goes to."""
+    return [
+        target.id
+        for target in targets
+        if "rollout" in target.routing.events and target.routing.match.fits({**words, "severity": severity})
+    ]
 
 
 def earliest(deliveries: Sequence[PlannedDelivery]) -> list[PlannedDelivery]:

@@ -58,16 +58,17 @@ def resend(config: AlertmanagerConfig, messages: Sequence[Message], egress: Egre
 def alerts_of(message: Message) -> list[dict[str, Any]]:
     """The alerts that an incident is there: open ones with a moving end, and those that have just ended."""
     now = message.now
-    if message.action == "test":
+    if message.action in {"test", "rollout"}:
         labels = {
-            "alertname": "GapwatchTest",
+            "alertname": "GapwatchTest" if message.action == "test" else "GapwatchRollout",
             "project": message.project,
             # Another test is another alert: Alertmanager tells nobody of the same one again.
             "incident": f"{message.dedup_key}/{message.id}",
             # The way that most alerts go; what is merely info, many routes drop.
             "severity": "warning",
         }
-        return [_alert(labels, message.content, message.headline, [], message.created_at, now + TEST_FOR)]
+        text = message.lines()
+        return [_alert(labels, message.content, message.headline, text, message.created_at, now + TEST_FOR)]
     if "incident" not in message.content and not message.told:
         [line] = told_reasons(message.content, {}, was_tried=False)
         return [_told_alert(message, line, now + LINE_FOR if message.action == "trigger" else now)]

@@ -26,10 +26,10 @@ class OpsgenieConfig(ChannelConfig):
 
 
 def send(config: OpsgenieConfig, message: Message, egress: Egress) -> Attempt:
-    if message.action in {"trigger", "test"}:
+    if message.action in {"trigger", "test", "rollout"}:
         attempt = _post(config, "", _alert(message), egress)
-        if message.action == "test" and attempt.outcome == "sent":
-            # A test shall leave nothing open.
+        if message.action != "trigger" and attempt.outcome == "sent":
+            # A test, or news of a rollout, shall leave nothing open.
             _move(config, "resolve", message, message.number, egress)
         return attempt
     numbers = sorted({told.number for told in message.told}) or [message.number]

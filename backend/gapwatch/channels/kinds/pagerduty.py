@@ -25,10 +25,10 @@ class PagerDutyConfig(ChannelConfig):
 
 
 def send(config: PagerDutyConfig, message: Message, egress: Egress) -> Attempt:
-    if message.action in {"trigger", "test"}:
+    if message.action in {"trigger", "test", "rollout"}:
         attempt = _send_event(config, "trigger", message, message.number, egress)
-        if message.action == "test" and attempt.outcome == "sent":
-            # A test shall leave nothing open.
+        if message.action != "trigger" and attempt.outcome == "sent":
+            # A test, or news of a rollout, shall leave nothing open.
             _send_event(config, "resolve", message, message.number, egress)
         return attempt
     numbers = sorted({told.number for told in message.told}) or [message.number]

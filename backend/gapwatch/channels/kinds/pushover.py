@@ -31,7 +31,7 @@ def send(config: PushoverConfig, message: Message, egress: Egress) -> Attempt:
         "user": config.user,
         "title": cut(message.headline, LONGEST_TITLE),
         "message": cut("\n".join(message.lines()), LONGEST_TEXT) or cut(message.headline, LONGEST_TITLE),
-        "priority": PRIORITIES[message.severity] if message.action in {"trigger", "test"} else 0,
+        "priority": PRIORITIES[message.severity] if message.action in {"trigger", "test", "rollout"} else 0,
         "timestamp": int(message.created_at.timestamp()),
     }
     if message.link and len(message.link) <= LONGEST_LINK:
