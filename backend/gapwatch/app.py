@@ -33,6 +33,7 @@ from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
 from gapwatch.api.robots import robot_routes
+from gapwatch.api.rollouts import rollout_routes
 from gapwatch.api.rules import rule_routes
 from gapwatch.api.silences import event_routes, silence_routes
 from gapwatch.api.simulators import simulator_routes
@@ -142,6 +143,7 @@ def make_app(
         rule_routes(database, keyring, costly),
         channel_routes(database, keyring, sealer, nudger),
         silence_routes(database, keyring),
+        rollout_routes(database, keyring, nudger, settings.public_url),
         event_routes(database, keyring),
         robot_routes(database, keyring, nudger),
         permit_routes(database, keyring, board),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import structlog
@@ -20,6 +20,9 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.logs import configure_logs
 from gapwatch.notation import count
 from gapwatch.settings import Settings, SettingsError, read_settings, unknown_variables
+
+if TYPE_CHECKING:
+    from gapwatch.store.core.database import Database
 
 log = structlog.get_logger()
 
@@ -305,27 +308,47 @@ def user_create(email: str, password_stdin: bool, project: str, role: str, data_
 
 @main.command()
 @click.option("--project", help="Only this project.")
+@click.option("--packets", is_flag=True, help="Evidence packets of decisions: hashes, chain, and every figure.")
 @click.option("--data-dir", type=click.Path(path_type=Path))
-def verify(project: str | None, data_dir: Path | None) -> None:
+def verify(project: str | None, packets: bool, data_dir: Path | None) -> None:
     """Recompute every number from the stored episodes and compare. May run beside a live service."""
-    from gapwatch.rollup.verify import verify_project
     from gapwatch.store.people.access import projects
 
-    wrong = 0
     with database_of(settings_from(data_dir=data_dir)) as database:
         with database.transaction() as connection:
             chosen = [(id_, slug) for id_, slug in projects(connection) if project in (None, slug)]
         if project is not None and not chosen:
             raise SpokenError(f"There is no project {project}.")
-        for project_id, slug in chosen:
-            done = verify_project(database, project_id, slug)
-            word = "equal" if not done.differences else f"{done.differences} DIFFERENT"
-            print(f"{slug}: {done.rows} stored rows against {done.episodes} episodes: {word}")
-            for table, key, stored, computed in done.examples:
-                print(f"  {table} {key}: stored {stored}, computed {computed}")
-            wrong += done.differences
+        check = _check_packets if packets else _check_rollups
+        wrong = sum(check(database, project_id, slug) for project_id, slug in chosen)
     if wrong:
         sys.exit(1)
+
+
+def _check_rollups(database: Database, project_id: int, slug: str) -> int:
+    from gapwatch.rollup.verify import verify_project
+
+    done = verify_project(database, project_id, slug)
+    word = "equal" if not done.differences else f"{done.differences} DIFFERENT"
+    print(f"{slug}: {done.rows} stored rows against {done.episodes} episodes: {word}")
+    for table, key, stored, computed in done.examples:
+        print(f"  {table} {key}: stored {stored}, computed {computed}")
+    return done.differences
+
+
+def _check_packets(database: Database, project_id: int, slug: str) -> int:
+    from gapwatch.rollouts.verify_packets import verify_packets
+
+    done = verify_packets(database, project_id, slug)
+    words = f"{done.reproduced} of {done.packets} packets reproduced to the last figure"
+    print(
+        f"{slug}: {words}, {len(done.aged)} aged out, {len(done.faults)} WRONG"
+        if done.packets
+        else f"{slug}: no packets"
+    )
+    for sentence in (*done.faults, *done.aged):
+        print(f"  {sentence}")
+    return len(done.faults)
 
 
 @main.command("import", context_settings={"ignore_unknown_options": True}, add_help_option=False)

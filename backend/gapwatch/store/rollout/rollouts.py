@@ -91,6 +91,8 @@ class Decision:
     reason: str
     packet: Mapping[str, Any]
     is_override: bool = False
+    # Of the stage that begins: frozen with its own reference.
+    plan: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,10 @@ def rollouts(connection: Connection, project_id: int) -> list[Rollout]:
     """Every rollout of a project, by the deployment's slug."""
     rows = connection.execute(text(f"SELECT {_COLUMNS} {_FROM} ORDER BY d.slug"), {"p": project_id})
     return [_rollout(row) for row in rows]
+
+
+def project_slug(connection: Connection, project_id: int) -> str:
+    return str(connection.execute(text("SELECT slug FROM projects WHERE id = :p"), {"p": project_id}).scalar_one())
 
 
 def put_rollout(
@@ -198,6 +204,7 @@ def decide(connection: Connection, project_id: int, rollout: Rollout, decision: 
         "packet": json.dumps(packet),
         "packet_hash": packet_hash,
         "previous": previous,
+        "plan": None if decision.plan is None else json.dumps(decision.plan),
     }
     row = connection.execute(
         text("""
@@ -215,6 +222,7 @@ def decide(connection: Connection, project_id: int, rollout: Rollout, decision: 
                asked_at = CASE WHEN :kind = 'drill' THEN asked_at END,
                entered_at = CASE WHEN :to <> :from THEN now() ELSE entered_at END,
                frozen_at = CASE WHEN :to <> :from AND plan IS NOT NULL THEN now() ELSE frozen_at END,
+               plan = coalesce(CAST(:plan AS jsonb), plan),
                criteria = CASE WHEN :to <> :from THEN '{}'::jsonb ELSE criteria END,
                gate = CASE WHEN :to <> :from THEN NULL ELSE gate END,
                gate_at = CASE WHEN :to <> :from THEN NULL ELSE gate_at END
@@ -269,6 +277,30 @@ def _tell_of(
     )
 
 
+def store_gate(connection: Connection, project_id: int, deployment_id: int, gate: Mapping[str, Any]) -> None:
+    """The gate as the watch found it, for lists; whoever decides has it judged anew."""
+    connection.execute(
+        text("""
+        UPDATE rollouts SET gate = CAST(:gate AS jsonb), gate_at = now()
+        WHERE project_id = :p AND deployment_id = :d
+        """),
+        {"p": project_id, "d": deployment_id, "gate": json.dumps(gate)},
+    )
+
+
+def mark_asked(connection: Connection, project_id: int, deployment_id: int) -> None:
+    connection.execute(
+        text("UPDATE rollouts SET asked_at = now() WHERE project_id = :p AND deployment_id = :d"),
+        {"p": project_id, "d": deployment_id},
+    )
+
+
+def projects_with_rollouts(connection: Connection) -> list[int]:
+    return list(
+        connection.scalars(text("SELECT DISTINCT project_id FROM rollouts WHERE plan IS NOT NULL ORDER BY 1"))
+    )
+
+
 def store_drill(connection: Connection, project_id: int, deployment_id: int, seconds: float) -> None:
     """How long the last drill took until every robot that asks knew."""
     connection.execute(
@@ -305,6 +337,20 @@ def find_packet(connection: Connection, project_id: int, decision_id: int) -> tu
         {"p": project_id, "id": decision_id},
     ).one_or_none()
     return None if row is None else (row.packet, row.packet_hash)
+
+
+def chain_of(connection: Connection, project_id: int) -> list[tuple[DecisionRow, dict[str, Any]]]:
+    """Every decision of a project with its packet, oldest first."""
+    rows = connection.execute(
+        text("""
+        SELECT c.id, c.deployment_id, d.slug, c.kind, c.from_stage, c.to_stage, c.state, c.revision, c.who,
+               c.reason, c.is_override, c.at, c.packet_hash, c.previous_hash, c.packet
+        FROM decisions c JOIN deployments d ON d.project_id = c.project_id AND d.id = c.deployment_id
+        WHERE c.project_id = :p ORDER BY c.id
+        """),
+        {"p": project_id},
+    )
+    return [(DecisionRow(*row[:-1]), row[-1]) for row in rows]
 
 
 def hash_of_packet(packet: Mapping[str, Any]) -> str:
