@@ -1,4 +1,4 @@
-"""What the clock drives: held notifications, repeats, silent robots, and the heartbeat to the outside."""
+"""What the clock drives: held notifications, repeats, silent robots, gates, and the heartbeat to the outside."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from gapwatch.alerts.delivery_queue import enqueue_repeats
 from gapwatch.alerts.incident_updates import settle_one
 from gapwatch.alerts.silence_watch import watch_silence
 from gapwatch.channels.egress import Egress
+from gapwatch.rollouts.watching import judge_rollouts
 from gapwatch.store.alerting import incidents
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.store.rollout.rollouts import projects_with_rollouts
 
 log = structlog.get_logger()
 
 SILENCE_EVERY_S = 15.0
 HEARTBEAT_EVERY_S = 60.0
+ROLLOUTS_EVERY_S = 15.0
 
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
@@ -29,6 +32,9 @@ def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> 
     database.run(enqueue_repeats)
     if database.run(_claim("silence", SILENCE_EVERY_S)):
         watch_silence(database, link_base)
+    if database.run(_claim("rollouts", ROLLOUTS_EVERY_S)):
+        for project_id in database.run(projects_with_rollouts):
+            database.run(_judge(project_id, link_base))
     if heartbeat_url is not None and database.run(_claim("dead man", HEARTBEAT_EVERY_S)):
         beat(heartbeat_url)
 
@@ -43,6 +49,10 @@ def beat(url: str) -> None:
 
 def _settle(project_id: int, deployment_id: int, link_base: str) -> Callable[[Connection], None]:
     return lambda connection: settle_one(connection, project_id, deployment_id, link_base)
+
+
+def _judge(project_id: int, link_base: str) -> Callable[[Connection], int]:
+    return lambda connection: judge_rollouts(connection, project_id, link_base)
 
 
 def _claim(part: str, every_s: float) -> Callable[[Connection], bool]:

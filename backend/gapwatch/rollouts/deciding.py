@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, cast
 
 from gapwatch.errors import Conflict, Fault, Forbidden, Invalid, NotFound
@@ -23,6 +24,7 @@ from gapwatch.store.rollout.rollouts import Decision, DecisionRow, PolicyVersion
 
 # An override is read by others later: a word is no reason.
 SHORTEST_OVERRIDE = 10
+FARTHEST_EXPIRY = timedelta(days=732)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _expected(
     stage: Stage,
     policy: PolicyVersion,
 ) -> int | None:
-    given: int | None = plan["budget"]["episodes"]
+    given: int | None = plan["budget"]["episodes"].get(stage)
     if given is not None:
         return given
     if stage == "offline":

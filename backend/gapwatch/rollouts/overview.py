@@ -97,6 +97,8 @@ def next_decision(rollout: Rollout, verdict: str | None) -> str:
         return "resume, or roll back"
     if rollout.plan is None:
         return "give it a plan"
+    if rollout.state == "fallback":
+        return "resume when it is mended, or stop"
     if verdict == "fail":
         return "roll back, or hold and change the plan"
     above = next_stage(rollout.stage)

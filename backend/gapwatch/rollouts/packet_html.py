@@ -33,7 +33,8 @@ def packet_html(packet: dict[str, Any], packet_hash: str) -> str:
         parts += [
             Markup("<p>{}</p><p>{} looks. {}.</p>").format(gate["union"], gate["looks"], gate["method"]),
             *_paths(packet, gate),
-            _section("The frozen plan", packet["plan"]),
+            _plan(packet["plan"], packet["frozen_at"]),
+            _section("The frozen plan in full", packet["plan"]),
             _section("Evidence: the query, its parameters and the hash of its rows", packet["evidence"]),
             _section("Versions", packet["versions"]),
             _section("Coverage of planned conditions", packet["coverage"] or "No cells were planned."),
@@ -134,9 +135,25 @@ def _path(name: str, path: list[dict[str, float]], alpha: float) -> Markup:
     ).format(name, name, last, f"{y(line):.1f}", f"{y(line):.1f}", f"{y(line) + 4:.1f}", points, last)
 
 
+def _plan(plan: dict[str, Any], frozen_at: str) -> Markup:
+    reference, power = plan["reference"], plan["power"]
+    words = [f"Frozen {frozen_at}: a margin of {100 * plan['margin']:g} points, α {plan['alpha']:g}."]
+    if reference is not None:
+        rate = f"{reference['successes']} of {reference['n']} episodes"
+        words.append(f"Reference: {reference['simulator']} {reference['version']}, {rate}.")
+    words += [
+        f"At a true drop of {100 * row['true_drop']:g} points it takes "
+        f"{row['median_episodes'] or 'more than 5,000'} episodes (median)."
+        for row in power
+    ]
+    if plan.get("expected_episodes"):
+        words.append(f"{plan['expected_episodes']} episodes were expected in the stage.")
+    return _list("The plan", words)
+
+
 def _section(title: str, value: Any) -> Markup:
     shown = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
-    return Markup("<h2>{}</h2><pre>{}</pre>").format(title, shown)
+    return Markup("<h2>{}</h2><details><summary>Show</summary><pre>{}</pre></details>").format(title, shown)
 
 
 def _list(title: str, sentences: list[str]) -> Markup:

@@ -62,11 +62,18 @@ class PolicyName(PlanPart):
     version: Name
 
 
-class Budget(PlanPart):
-    """How long a stage may wait for a decision, and how many episodes are expected in it."""
+Days = Annotated[int, Field(ge=1, le=730)]
+Volume = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
-    days: Annotated[int, Field(ge=1, le=730)] | None = None
-    episodes: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = Field(
+
+class Budget(PlanPart):
+    """How long a stage may wait for a decision, and how many episodes are expected in it.
+
+    A number is of the stage that begins with the plan; of others, name them.
+    """
+
+    days: Days | dict[Stage, Days] | None = None
+    episodes: Volume | dict[Stage, Volume] | None = Field(
         None, description="Expected in the stage; without it, what the deployment sent of late is reckoned on."
     )
 
@@ -222,12 +229,19 @@ def freeze(body: PlanBody, current: Stage, expires_at: datetime | None) -> dict[
     return {
         "margin": body.margin,
         "alpha": body.alpha,
-        "budget": {"days": body.budget.days, "episodes": body.budget.episodes},
+        "budget": {
+            "days": _by_stage(body.budget.days, current),
+            "episodes": _by_stage(body.budget.episodes, current),
+        },
         "expires_at": None if expires_at is None else expires_at.isoformat().replace("+00:00", "Z"),
         "fallback": None if body.fallback is None else body.fallback.model_dump(),
         "retention": body.retention,
         "criteria": written,
     }
+
+
+def _by_stage(given: int | dict[Stage, int] | None, current: Stage) -> dict[Stage, int]:
+    return {current: given} if isinstance(given, int) else dict(given or {})
 
 
 def _written(criterion: Criterion, margin: float) -> dict[str, Any]:
@@ -264,7 +278,7 @@ def union_words(plan: dict[str, Any], stage: str) -> str:
 
 
 def budget_days(plan: dict[str, Any], stage: Stage) -> int:
-    return int(plan["budget"]["days"] or BUDGET_DAYS[stage])
+    return int(plan["budget"]["days"].get(stage) or BUDGET_DAYS[stage])
 
 
 def next_stage(stage: str) -> Stage | None:

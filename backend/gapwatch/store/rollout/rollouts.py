@@ -122,6 +122,15 @@ def find_rollout(connection: Connection, project_id: int, slug: str) -> Rollout 
     return None if row is None else _rollout(row)
 
 
+def plan_of(connection: Connection, project_id: int, deployment_id: int) -> tuple[str, dict[str, Any]] | None:
+    """The stage and the frozen plan of a deployment; None where it has none."""
+    row = connection.execute(
+        text("SELECT stage, plan FROM rollouts WHERE project_id = :p AND deployment_id = :d AND plan IS NOT NULL"),
+        {"p": project_id, "d": deployment_id},
+    ).one_or_none()
+    return None if row is None else (row.stage, row.plan)
+
+
 def lock_rollout(connection: Connection, project_id: int, slug: str) -> Rollout | None:
     """The same, and nobody else decides until the end of the transaction."""
     row = connection.execute(
@@ -135,6 +144,80 @@ def rollouts(connection: Connection, project_id: int) -> list[Rollout]:
     """Every rollout of a project, by the deployment's slug."""
     rows = connection.execute(text(f"SELECT {_COLUMNS} {_FROM} ORDER BY d.slug"), {"p": project_id})
     return [_rollout(row) for row in rows]
+
+
+@dataclass(frozen=True)
+class ListedDeployment:
+    """A deployment for the list of all rollouts; `rollout` is None where nobody began one."""
+
+    slug: str
+    stage: str | None
+    site: str | None
+    rollout: Rollout | None
+
+
+def listed_deployments(connection: Connection, project_id: int, most: int) -> list[ListedDeployment]:
+    """Every deployment with its rollout, in one query."""
+    rows = connection.execute(
+        text(f"""
+        SELECT d.slug AS listed_slug, d.stage AS newest_stage, s.name AS site, {_COLUMNS}
+        FROM deployments d
+        LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
+        LEFT JOIN rollouts r ON r.project_id = d.project_id AND r.deployment_id = d.id
+        WHERE d.project_id = :p ORDER BY d.slug LIMIT :most
+        """),  # noqa: S608
+        {"p": project_id, "most": most},
+    )
+    found = []
+    for row in rows:
+        named = dict(row._mapping)
+        slug, stage, site = named.pop("listed_slug"), named.pop("newest_stage"), named.pop("site")
+        rollout = None if named["deployment_id"] is None else _named_rollout(named)
+        found.append(ListedDeployment(slug, stage, site, rollout))
+    return found
+
+
+@dataclass(frozen=True)
+class RolloutAndDecisions:
+    rollout: Rollout
+    decisions: list[DecisionRow]
+    now: datetime
+
+
+def rollout_with_decisions(
+    connection: Connection, project_id: int, deployment_id: int, most: int
+) -> RolloutAndDecisions | None:
+    """The rollout of a deployment and its newest decisions, in one query."""
+    row = connection.execute(
+        text(f"""
+        SELECT now() AS now, {_COLUMNS}, ARRAY(
+            SELECT jsonb_build_object(
+                'id', c.id, 'kind', c.kind, 'from_stage', c.from_stage, 'to_stage', c.to_stage, 'state', c.state,
+                'revision', c.revision, 'who', c.who, 'reason', c.reason, 'is_override', c.is_override, 'at', c.at,
+                'packet_hash', c.packet_hash, 'previous_hash', c.previous_hash)
+            FROM decisions c WHERE c.project_id = r.project_id AND c.deployment_id = r.deployment_id
+            ORDER BY c.id DESC LIMIT :most) AS decisions
+        {_FROM} AND r.deployment_id = :d
+        """),  # noqa: S608
+        {"p": project_id, "d": deployment_id, "most": most},
+    ).one_or_none()
+    if row is None:
+        return None
+    named = dict(row._mapping)
+    now, decisions = named.pop("now"), named.pop("decisions")
+    rollout = _named_rollout(named)
+    return RolloutAndDecisions(
+        rollout,
+        [
+            DecisionRow(
+                deployment_id=deployment_id,
+                deployment=rollout.slug,
+                **one | {"at": datetime.fromisoformat(one["at"])},
+            )
+            for one in decisions
+        ],
+        now,
+    )
 
 
 def project_slug(connection: Connection, project_id: int) -> str:
@@ -277,6 +360,18 @@ def _tell_of(
     )
 
 
+def date_plan(connection: Connection, project_id: int, slug: str, at: datetime) -> None:
+    """Let a stage have begun earlier: for stories whose past is loaded at once."""
+    connection.execute(
+        text("""
+        UPDATE rollouts r SET entered_at = :at, frozen_at = :at, waiting_since = :at, gate = NULL, gate_at = NULL
+        FROM deployments d
+        WHERE r.project_id = :p AND d.project_id = :p AND d.id = r.deployment_id AND d.slug = :slug
+        """),
+        {"p": project_id, "slug": slug, "at": at},
+    )
+
+
 def store_gate(connection: Connection, project_id: int, deployment_id: int, gate: Mapping[str, Any]) -> None:
     """The gate as the watch found it, for lists; whoever decides has it judged anew."""
     connection.execute(
@@ -286,6 +381,21 @@ def store_gate(connection: Connection, project_id: int, deployment_id: int, gate
         """),
         {"p": project_id, "d": deployment_id, "gate": json.dumps(gate)},
     )
+
+
+def rollouts_to_judge(connection: Connection, project_id: int) -> list[Rollout]:
+    """Those whose stored gate is behind: episodes came since, or the clock alone has moved for a while."""
+    rows = connection.execute(
+        text(f"""
+        SELECT {_COLUMNS} {_FROM} AND r.plan IS NOT NULL AND (
+            r.gate_at IS NULL OR r.gate_at < now() - interval '10 minutes' OR EXISTS (
+                SELECT 1 FROM episodes e WHERE e.project_id = r.project_id AND e.deployment_id = r.deployment_id
+                  AND e.started_at > r.gate_at - interval '1 day' AND e.received_at > r.gate_at))
+        ORDER BY r.gate_at NULLS FIRST, d.slug FOR UPDATE OF r SKIP LOCKED
+        """),  # noqa: S608
+        {"p": project_id},
+    )
+    return [_rollout(row) for row in rows]
 
 
 def mark_asked(connection: Connection, project_id: int, deployment_id: int) -> None:
@@ -360,7 +470,10 @@ def hash_of_packet(packet: Mapping[str, Any]) -> str:
 
 
 def _rollout(row: Any) -> Rollout:
-    named = dict(row._mapping)
+    return _named_rollout(dict(row._mapping))
+
+
+def _named_rollout(named: dict[str, Any]) -> Rollout:
     candidate = PolicyVersion(named.pop("policy_name"), named.pop("policy_version"))
     name, version = named.pop("fallback_name"), named.pop("fallback_version")
     return Rollout(policy=candidate, fallback=None if name is None else PolicyVersion(name, version), **named)

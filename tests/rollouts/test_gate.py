@@ -1,0 +1,132 @@
+"""Gates judged from records made by hand: the watch of a full deployment, sessions, cells, missing days."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gapwatch.rollouts.gate import StageRecord, e_path, judge
+from gapwatch.rollouts.overview import next_decision, overdue_words, watch_json
+from gapwatch.rollouts.plan import PlanBody, freeze
+from gapwatch.store.rollout.evidence import EvidenceRow, StageContracts, Surrounding
+from gapwatch.store.rollout.rollouts import PolicyVersion, Rollout
+
+NOW = datetime(2026, 11, 2, tzinfo=UTC)
+REFERENCE = {"simulator": "mujoco", "version": "3", "successes": 900, "n": 1000}
+
+
+def rollout(stage, *criteria, days=10, **plan):
+    body = PlanBody.model_validate({"criteria": [{**criterion, "stage": stage} for criterion in criteria], **plan})
+    frozen = freeze(body, stage, None) | {"reference": REFERENCE, "power": [], "expected_episodes": None}
+    at = NOW - timedelta(days=days)
+    policy = PolicyVersion("grasp", "2")
+    return Rollout(
+        1, "cell", stage, at, "go", policy, None, at, None, 1, frozen, at, {}, None, None, at, None, None, None
+    )
+
+
+def rows(outcomes, sessions=None):
+    return [
+        EvidenceRow(
+            str(place), place, 1, "success" if good else "failure", 0, 0, 0,
+            None if sessions is None else sessions[place], NOW - timedelta(minutes=len(outcomes) - place), 1, None, "00",
+        )
+        for place, good in enumerate(outcomes)
+    ]  # fmt: skip
+
+
+def record(planned, outcomes, sessions=None, **around):
+    beside = Surrounding(NOW, 0, 0, None, 500, 30.0, 0, 0)
+    return StageRecord(
+        planned,
+        rows(outcomes, sessions),
+        replace(beside, **around),
+        StageContracts(None, None, None, []),
+        {1: {"light": "day", "human": True}},
+    )
+
+
+def spread(good, bad):
+    n = good + bad
+    return [(place + 1) * good // n > place * good // n for place in range(n)]
+
+
+DROP = {"id": "drop", "kind": "max_drop"}
+
+
+def test_a_full_deployment_that_had_passed_and_falls_opens_the_gate_again():
+    planned = rollout("full", DROP)
+    good = spread(900, 100)
+    assert judge(record(planned, good)).verdict == "pass"
+    [found] = judge(record(planned, good + spread(60, 60))).criteria
+    assert (found.verdict, found.breached) == ("fail", True)
+    assert "open again" in found.note
+
+
+def test_the_watch_relaxes_by_itself_and_ends():
+    fallen = spread(900, 100) + spread(60, 60)
+    chances = [watch_json(rollout("full", DROP, days=days), NOW)["alpha"] for days in (10, 40, 80)]
+    assert chances == [0.2, 0.1, 0.05]
+    over = rollout("full", DROP, days=100)
+    assert watch_json(over, NOW)["over"]
+    assert not judge(record(over, fallen)).criteria[0].breached
+
+
+def test_other_stages_have_no_such_watch():
+    planned = rollout("supervised", DROP)
+    assert not judge(record(planned, spread(900, 100) + spread(60, 60))).criteria[0].breached
+    assert watch_json(planned, NOW) is None
+
+
+def test_episodes_of_a_sitting_that_resemble_each_other_count_for_less():
+    planned = rollout("supervised", DROP)
+    outcomes = ([True] * 28 + [False] * 2) * 4 + [True] * 22 + [False] * 8
+    sessions = [f"s{place // 30}" for place in range(len(outcomes))]
+    alone, together = judge(record(planned, outcomes)), judge(record(planned, outcomes, sessions))
+    assert together.criteria[0].design_effect > 1 == alone.criteria[0].design_effect
+    assert together.criteria[0].e_value < alone.criteria[0].e_value
+
+
+@pytest.mark.parametrize(("days", "verdict", "missing"), [(13, "not enough evidence", 1), (14, "pass", None)])
+def test_days_are_whole(days, verdict, missing):
+    planned = rollout("shadow", {"kind": "min_days", "limit": 14}, days=days)
+    found = judge(record(planned, []))
+    assert (found.verdict, found.criteria[0].missing) == (verdict, missing)
+
+
+def test_planned_cells_that_were_not_seen_are_missing():
+    cells = {"kind": "cells_covered", "limit": 0.9, "conditions": {"light": ["day", "night"], "human": ["true"]}}
+    [found] = judge(record(rollout("supervised", cells), spread(5, 0))).criteria
+    assert (found.measured, found.verdict, found.missing) == (0.5, "not enough evidence", 1)
+
+
+def test_a_change_starts_the_count_of_steady_episodes_anew():
+    planned = rollout("supervised", {"kind": "drift_free", "limit": 10})
+    assert judge(record(planned, spread(20, 0))).verdict == "pass"
+    changed = judge(record(planned, spread(20, 0), changed_at=NOW - timedelta(minutes=5)))
+    assert changed.criteria[0].missing == 6
+
+
+def test_an_open_incident_fails_and_contracts_that_nobody_sent_leave_it_open():
+    planned = rollout("supervised", {"kind": "no_open_incident"}, {"kind": "contract_equal"})
+    calm, contract = judge(record(planned, spread(5, 0), open_alerts=2)).criteria
+    assert (calm.verdict, contract.verdict) == ("fail", "not enough evidence")
+    differing = replace(record(planned, []), contracts=StageContracts({"hz": 50}, {"hz": 20}, None, []))
+    assert judge(differing).criteria[1].verdict == "fail"
+
+
+def test_the_path_of_the_evidence_ends_where_the_gate_stands():
+    judged = record(rollout("supervised", DROP), spread(90, 10))
+    path = e_path(judged, judged.plan["criteria"][2 + 3])
+    found = next(one for one in judge(judged).criteria if one.id == "drop")
+    assert path[-1]["n"] == 100 and len(path) == 40
+    assert 10 ** path[-1]["log10_e"] == pytest.approx(found.e_value, rel=1e-4)
+
+
+def test_a_stage_that_waits_longer_than_its_budget_is_overdue_and_nothing_is_promoted():
+    planned = rollout("shadow", {"kind": "min_days", "limit": 3}, days=30)
+    assert overdue_words(planned, NOW) == "2 days over its budget of 28"
+    assert next_decision(planned, "pass") == "promote to supervised"
+    assert overdue_words(rollout("shadow", {"kind": "min_days", "limit": 3}, days=3), NOW) is None
+    expired = replace(planned, plan=planned.plan | {"expires_at": "2026-10-20T00:00:00Z"})
+    assert overdue_words(expired, NOW) == "the plan expired on 20 Oct 2026"
