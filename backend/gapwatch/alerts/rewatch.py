@@ -15,6 +15,7 @@ import structlog
 
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
 from gapwatch.alerts.incident_updates import settle
+from gapwatch.alerts.planned_rules import rules_with_plan
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.incidents import alert_moves
@@ -165,7 +166,9 @@ def _rewatch(
 ) -> None:
     labels = labels_of(connection, project_id, deployment_id)
     rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
-    mine = [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
+    mine = rules_with_plan(
+        connection, labels, [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
+    )
     episodes = rewatches.episodes_in_order(connection, project_id, deployment_id)
     if not episodes:
         return

@@ -12,6 +12,7 @@ import structlog
 from gapwatch.alerts.categories import judge_categories
 from gapwatch.alerts.deployment_labels import labels_of
 from gapwatch.alerts.incident_updates import settle
+from gapwatch.alerts.planned_rules import rules_with_plan
 from gapwatch.alerts.rewatch import note_simulation, rewatch_due, split_history
 from gapwatch.alerts.silence_watch import hear_robots
 from gapwatch.errors import ServiceUnavailable
@@ -90,7 +91,9 @@ def _watch_deployment(
     link_base: str,
 ) -> None:
     labels = labels_of(connection, project_id, deployment_id)
-    mine = [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
+    mine = rules_with_plan(
+        connection, labels, [rule for rule in rules if rule.match.fits({**labels.words, "rule": None})]
+    )
     progress = watch_queue.progress(connection, project_id, deployment_id)
     in_time = split_history(connection, project_id, deployment_id, episodes, is_new=progress.episodes == 0)
     for episode in in_time:

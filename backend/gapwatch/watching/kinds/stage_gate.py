@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -20,10 +21,20 @@ class Gate(BaseModel):
 
     success: Fraction | None = None
     interventions: Fraction | None = None
+    overrides: Fraction | None = None
+    violations: Fraction | None = None
+
+
+GATED: tuple[Literal["success", "interventions", "overrides", "violations"], ...] = (
+    *("success", "interventions", "overrides", "violations"),
+)
 
 
 class StageGateParams(RuleParams):
-    """Fires when a deployment is established to miss what its stage demands."""
+    """Fires when a deployment is established to miss what its stage demands.
+
+    Of a deployment with a rollout, the plan of its stage says what that is.
+    """
 
     gates: dict[Stage, Gate] = Field(default={"supervised": Gate(success=0.4), "full": Gate(success=0.6)})
     arl: RunLength = 10_000
@@ -37,9 +48,40 @@ def _series(
     return [
         _gate_series(stage, series, limit)
         for stage, gate in sorted(params.gates.items())
-        for series in ("success", "interventions")
+        for series in GATED
         if (limit := getattr(gate, series)) is not None
     ]
+
+
+def with_plan(rule: Rule, stage: str, plan: Mapping[str, Any]) -> Rule:
+    """The rule for a deployment with a rollout: the limits of its stage are those of the frozen plan."""
+    if rule.kind != "stage_gate":
+        return rule
+    limits: dict[str, float] = {}
+    for criterion in plan["criteria"]:
+        found = _planned_limit(criterion, plan) if criterion["stage"] == stage else None
+        if found is not None:
+            name, limit = found
+            tighter = max if name == "success" else min
+            limits[name] = tighter(limits[name], limit) if name in limits else limit
+    params = cast(StageGateParams, rule.params)
+    gates = {stage: Gate.model_validate(limits)} if limits else {}
+    return replace(rule, params=params.model_copy(update={"gates": gates}))
+
+
+def _planned_limit(criterion: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[str, float] | None:
+    """The series that a criterion is about and the level that it must not miss; None for one without a level."""
+    kind, reference = criterion["kind"], plan.get("reference")
+    if kind == "max_drop" and reference and reference["n"]:
+        level = reference["successes"] / reference["n"] - criterion["limit"]
+        return ("success", level) if 0 < level < 1 else None
+    if kind == "zero_violations":
+        return "violations", float(criterion["limit"])
+    if kind == "max_rate" and criterion["measure"] in GATED:
+        return str(criterion["measure"]), float(criterion["limit"])
+    if kind == "min_rate" and criterion["measure"] == "success":
+        return "success", float(criterion["limit"])
+    return None
 
 
 def _gate_series(stage: str, series: str, limit: float) -> RuleSeries:
