@@ -46,7 +46,10 @@ class FleetSide:
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One deployment: the values of its newest episode, both sides of success, and the verdict."""
+    """One deployment: the values of its newest episode, both sides of success, and the verdict.
+
+    `gate` is how the gate of its rollout stands, or that it is stopped or on its fallback; null without a rollout.
+    """
 
     slug: str
     policy: str
@@ -65,6 +68,7 @@ class FleetRow:
     method: str
     reason: str | None
     now: NowValue
+    gate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -271,6 +275,7 @@ def _row(
             question.now,
             question.now if present is None else present[1],
         ),
+        deployment.gate,
     )
 
 

@@ -35,6 +35,7 @@ from gapwatch.pages.people.address_confirmation import AddressConfirmationHandle
 from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import IsCostly, SignInGate
+from gapwatch.pages.rollouts import RolloutHandlers, is_plan
 from gapwatch.pages.settings.audit import show_audit
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
 from gapwatch.pages.settings.calendars import change_calendar, show_calendars
@@ -108,6 +109,7 @@ class PageRoutes:
         incident = IncidentHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)
         robots = RobotHandlers(nudge)
+        rollouts = RolloutHandlers(settings.public_url, nudge)
         self.table = (
             PageRoute("GET", "/sign-in", "anybody", sign_in.show),
             PageRoute("POST", "/sign-in", "anybody", sign_in.submit),
@@ -138,6 +140,9 @@ class PageRoutes:
             PageRoute("POST", "/alerts/{alert_id}", "engineer", alert.act),
             PageRoute("GET", "/incidents/{incident_id}", "viewer", incident.show),
             PageRoute("POST", "/incidents/{incident_id}", "engineer", incident.act),
+            PageRoute("GET", "/rollouts", "viewer", rollouts.show),
+            PageRoute("POST", "/rollouts", "engineer", rollouts.act, is_plan),
+            PageRoute("GET", "/decisions/{decision_id}", "viewer", rollouts.show_packet),
             PageRoute("GET", "/settings", "viewer", show_settings),
             PageRoute("GET", "/settings/rules", "viewer", show_rules),
             PageRoute("POST", "/settings/rules", "engineer", change_rules, is_preview),

@@ -23,6 +23,7 @@ from gapwatch.pages.sentences import captions, shadow
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
 from gapwatch.pages.sentences.episode import failed_how
 from gapwatch.pages.sentences.incident import robot_word
+from gapwatch.pages.sentences.rollout import gate_words
 from gapwatch.pages.sentences.rule import matched
 from gapwatch.pages.sentences.stage import STAGES
 from gapwatch.pages.sentences.trust import correlation
@@ -47,6 +48,7 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "failures_finding": captions.failures_finding,
     "few_levels": captions.few_levels,
     "forecast_finding": shadow.forecast_finding,
+    "gate_words": gate_words,
     "glyph": glyph,
     "fields_differ": captions.fields_differ,
     "ledger_caption": captions.ledger_caption,

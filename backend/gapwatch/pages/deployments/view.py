@@ -21,6 +21,7 @@ from gapwatch.answers.trend import TrendAnswer
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
 from gapwatch.pages.filtering import Applied, WindowChoice, WindowPicker
+from gapwatch.pages.rollout_part import RolloutPart
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
 from gapwatch.pages.sentences.present import how_it_moved
@@ -90,6 +91,8 @@ class DeploymentPage:
     no_before: str
     window: WindowPicker
     problems: list[str]
+    # None where nobody began one; its stage is then what the newest episode says.
+    rollout: RolloutPart | None = None
 
     def window_of(self, table: str) -> str:
         """What the window of a table is called; the trend is of all history."""
@@ -170,7 +173,7 @@ class DeploymentPage:
 
     @property
     def ladder(self) -> list[Rung]:
-        return ladder(self.stage)
+        return ladder(self.stage if self.rollout is None else self.rollout.stage)
 
     @property
     def checks(self) -> list[Check]:

@@ -16,7 +16,10 @@ from gapwatch.tally.presents import StoredPresent
 
 @dataclass(frozen=True)
 class Deployment:
-    """What the newest episode of a deployment says of it, and the simulator it is pinned to."""
+    """What the newest episode of a deployment says of it, and the simulator it is pinned to.
+
+    Of a deployment with a rollout, `stage` is the one that people decided on, and `gate` how its gate stands.
+    """
 
     id: int
     slug: str
@@ -30,11 +33,14 @@ class Deployment:
     described_at: datetime
     pinned_simulator_id: int | None
     last_episode_at: datetime
+    gate: str | None = None
 
 
 _DEPLOYMENTS = """
-SELECT d.id, d.slug, d.policy_id, p.name AS policy, p.version, d.task_id, t.name AS task, s.name AS site, d.stage,
-       d.described_at, b.simulator_id AS pinned_simulator_id,
+SELECT d.id, d.slug, d.policy_id, p.name AS policy, p.version, d.task_id, t.name AS task, s.name AS site,
+       coalesce(r.stage, d.stage) AS stage,
+       CASE r.state WHEN 'stop' THEN 'stopped' WHEN 'fallback' THEN 'on its fallback' ELSE r.gate ->> 'verdict' END
+           AS gate, d.described_at, b.simulator_id AS pinned_simulator_id,
        coalesce((SELECT max(e.started_at) FROM episodes e
                  WHERE e.project_id = d.project_id AND e.deployment_id = d.id), d.described_at) AS last_episode_at
 FROM deployments d
@@ -42,6 +48,7 @@ JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
 JOIN tasks t ON t.project_id = d.project_id AND t.id = d.task_id
 LEFT JOIN sites s ON s.project_id = d.project_id AND s.id = d.site_id
 LEFT JOIN baselines b ON b.project_id = d.project_id AND b.deployment_id = d.id
+LEFT JOIN rollouts r ON r.project_id = d.project_id AND r.deployment_id = d.id
 WHERE d.project_id = :p
 """
 
@@ -201,6 +208,7 @@ def deployments(
             row.described_at,
             row.pinned_simulator_id,
             row.last_episode_at,
+            row.gate,
         )
         for row in rows.all()
     ]

@@ -1,0 +1,121 @@
+"""A rollout begun, judged and decided about in the browser: the list, the deployment's part, the packet."""
+
+import json
+import re
+
+import pytest
+from api.test_rollouts import reals, send, shadows, sims
+from people import Browser, somebody
+
+from parts import wait_until
+
+CRITERIA = [
+    {"id": "episodes", "kind": "min_episodes", "limit": 5, "stage": "shadow"},
+    {"id": "drop", "kind": "max_drop", "limit": 0.2, "stage": "supervised"},
+]
+
+
+def words(page):
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+@pytest.fixture
+def cast(service, project):
+    send(project, [*sims(), *reals("offline", 1), *shadows(2)])
+    with (
+        Browser(service, somebody(project, "admin")) as admin,
+        Browser(service, somebody(project, "engineer")) as engineer,
+        Browser(service, somebody(project, "viewer")) as viewer,
+    ):
+        yield admin, engineer, viewer
+
+
+def plan(browser, project, **fields):
+    wanted = {
+        "act": "plan",
+        "stage": "shadow",
+        "margin": "20",
+        "fallback_version": "1.3.0",
+        "policy_name": "bin-pick",
+    }
+    return browser.submit(
+        "/rollouts", project.slug, deployment="berlin-line-3", criteria=json.dumps(CRITERIA), **wanted | fields
+    )
+
+
+def act(browser, project, kind, **fields):
+    return browser.submit("/rollouts", project.slug, deployment="berlin-line-3", act=kind, **fields)
+
+
+def test_a_rollout_is_begun_judged_promoted_and_rolled_back_in_the_browser(cast, project):
+    admin, engineer, viewer = cast
+    assert "Begin a rollout" in engineer.get("/deployments/berlin-line-3").text
+    assert "Begin a rollout" not in viewer.get("/deployments/berlin-line-3").text
+    assert "No rollout was begun" in words(viewer.get("/rollouts"))
+    begun = plan(engineer, project)
+    assert begun.status_code == 200 and "Rollout: shadow" in words(begun)
+    assert "bin-pick 1.3.0 may drive" in words(begun)
+    refused = act(engineer, project, "promote", reason="let us go")
+    assert refused.status_code == 409 and "not passed" in refused.text
+    past = act(engineer, project, "promote", reason="let us go on anyway", override="yes")
+    assert past.status_code == 403
+    send(project, shadows(10))
+    passed = wait_until(
+        lambda: (page := engineer.get("/deployments/berlin-line-3")) and "is passed" in page.text and page,
+        60,
+        what="the watch judging the gate",
+    )
+    assert "Median episodes until the drop passes" in words(passed)
+    assert "1 gate is passed and waits for somebody to promote" in words(engineer.get("/rollouts"))
+    promoted = act(engineer, project, "promote", reason="ten episodes without a surprise")
+    assert "Rollout: supervised" in words(promoted) and "ten episodes without a surprise" in words(promoted)
+    back = act(engineer, project, "rollback", reason="the gripper slips", to="offline")
+    assert "Rollout: offline" in words(back) and "rollback supervised → offline" in words(back)
+    stopped = act(engineer, project, "stop", reason="a bolt is loose")
+    assert "Stopped: nothing may drive there" in words(stopped)
+    assert "stopped" in words(viewer.get("/rollouts"))
+    overridden = act(admin, project, "resume", reason="tightened")
+    assert overridden.status_code == 200
+    overridden = act(admin, project, "promote", reason="only two episodes, but seen by all", override="yes")
+    assert "past a gate that was not passed" in words(overridden)
+    address = re.search(r'href="(/decisions/\d+\?format=html)"', overridden.text)[1]
+    packet = viewer.get(address)
+    assert "attachment" in packet.headers["content-disposition"] and "Claims and what they rest on" in packet.text
+    twin = viewer.get(address.replace("html", "json")).json()
+    assert twin["approved_by"]["override"]
+
+
+def test_the_list_and_the_part_have_twins_and_the_report_has_the_rollout(cast, project):
+    _, engineer, viewer = cast
+    plan(engineer, project)
+    listed = viewer.get("/rollouts?format=json").json()["page"]
+    assert [(entry["slug"], entry["stage"]) for entry in listed["entries"]] == [("berlin-line-3", "shadow")]
+    part = viewer.get("/deployments/berlin-line-3?format=json").json()["page"]["rollout"]
+    assert part["stage"] == "shadow" and [one["id"] for one in part["criteria"]] == ["episodes"]
+    assert "Rollout: shadow" in words(viewer.get("/deployments/berlin-line-3?format=report"))
+
+
+def test_what_is_wrong_in_a_form_is_said(cast, project):
+    _, engineer, viewer = cast
+    assert (
+        "not JSON"
+        in engineer.submit("/rollouts", project.slug, deployment="berlin-line-3", act="plan", criteria="{").text
+    )
+    assert plan(engineer, project, margin="many").status_code == 422
+    plan(engineer, project)
+    assert "Say why" in act(engineer, project, "stop").text
+    assert act(engineer, project, "explode", reason="x").status_code == 422
+    assert act(viewer, project, "stop", reason="x").status_code == 403
+    assert viewer.get("/decisions/12345").status_code == 404
+    assert viewer.get("/decisions/abc").status_code == 404
+
+
+def test_the_list_takes_a_fixed_number_of_queries(cast, project, queries):
+    from gapwatch.store.rollout.rollouts import listed_deployments
+
+    _, engineer, _ = cast
+    plan(engineer, project)
+    queries.clear()
+    with project.database.transaction(project.id) as connection:
+        assert len(listed_deployments(connection, project.id, 10)) == 1
+    assert len(queries) == 1
