@@ -20,6 +20,7 @@ NOON = 14
 SHIFTS = ("early", "late", "evening")
 # The correlation between the random draws of a pair.
 ALIKE = 0.85
+SAFE = {"violations": 0, "interventions": 0, "overrides": 0}
 CONTRACT = {"action_scale": 0.5, "control_hz": 50, "frames": "base_link", "joint_order": JOINTS}
 
 
@@ -52,7 +53,8 @@ def live_record(story: Story, now: datetime, generator: np.random.Generator) -> 
         np.zeros(1), np.array([hour]), robot % sites, robot // sites, np.array([len(story.versions) - 1])
     )
     scene = draw_scene(1, generator, handover=story.handover, surfaces=story.surfaces)
-    side = _real(replace(story, paired=False), at, scene, now.date())
+    stages = story.stages if story.live_stage is None else ((story.stages[0][0], story.live_stage),)
+    side = _real(replace(story, paired=False, stages=stages), at, scene, now.date())
     return records_of(side, np.array([int(now.timestamp() * 1000)]), generator)[0]
 
 
@@ -124,6 +126,10 @@ def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> StorySide
         "stage": [story.stages[max(index, 0)][1] for index in stage.tolist()],
         "session": [f"{day}-{shift}-{site}" for day, shift, site in zip(days, shifts, sites, strict=True)],
     }
+    if story.live_stage is not None:
+        # Whoever supervises says so also of episodes in which nothing happened.
+        columns["safety"] = [SAFE if stage == story.live_stage else None for stage in columns["stage"]]
+    columns["shadow"] = _proposed(story, columns["stage"], world_run.duration_s)
     if story.paired:
         columns["pair"] = [f"{story.slug}/{i}" for i in range(scene.n)]
     contract = {**CONTRACT, **story.contract}
@@ -131,6 +137,37 @@ def _real(story: Story, at: StoryTimes, scene: Scene, anchor: date) -> StorySide
     # A story of nine episodes has none to spare for interruptions.
     interrupted = INTERRUPTED if story.lives else 0.0
     return StorySide(world_run, at.day, shared, columns, shifts, story.labelled, interrupted)
+
+
+def _proposed(story: Story, stages: list[str], duration_s: NDArray[np.float64]) -> list[dict[str, Any] | None]:
+    """What the candidate would have done while its forerunner drove: counts of steps, ten a second."""
+    # Draws of its own, so that the other numbers of a story do not depend on it.
+    generator = np.random.default_rng([SEED, len(stages), crc32(story.slug.encode())])
+    steps = np.maximum(20, (10 * duration_s).astype(int))
+    near = np.maximum(4, steps // 6)
+    unlike = generator.beta(4 * story.disagreeing, 4 * (1 - story.disagreeing), len(stages))
+    beyond = generator.beta(20 * story.infeasible, 20 * (1 - story.infeasible), len(stages))
+
+    def counts(of: int, disagreeing: float, infeasible: float) -> dict[str, int]:
+        return {
+            "steps": of,
+            "agree": of - round(of * disagreeing),
+            "infeasible": round(of * infeasible),
+            "near_limit": round(of * min(1.0, 2 * infeasible)),
+            "out_of_distribution": round(of * disagreeing / 3),
+        }
+
+    forerunner = {"name": story.policy, "version": "0.0.9"}
+    return [
+        None
+        if stage != "shadow"
+        else {
+            "executed_by": forerunner,
+            **counts(int(steps[i]), unlike[i], beyond[i]),
+            "critical": counts(int(near[i]), unlike[i], beyond[i]),
+        }
+        for i, stage in enumerate(stages)
+    ]
 
 
 def _policies(story: Story, version: NDArray[np.int64]) -> list[dict[str, str]]:

@@ -18,6 +18,7 @@ import numpy as np
 from gapwatch_client import Gapwatch
 
 from gapwatch.accounts import make_key, put_person
+from gapwatch.demo.deciders import decide_stories
 from gapwatch.demo.history import live_record, story_records
 from gapwatch.demo.oncall import take_on_stories
 from gapwatch.demo.pager import is_local, put_channel, start_pager
@@ -77,6 +78,8 @@ def load_demo(settings: Settings) -> None:
     if not demo_fleet.is_sent:
         people = (settings.database_url, PROJECT, EMAIL)
         threading.Thread(target=take_on_stories, args=people, name="demo people", daemon=True).start()
+        deciding = (settings.database_url, PROJECT, EMAIL, settings.public_url, demo_fleet.sent)
+        threading.Thread(target=decide_stories, args=deciding, name="demo deciders", daemon=True).start()
 
 
 class DemoFleet:
@@ -93,6 +96,8 @@ class DemoFleet:
             self._is_sent, self._anchor = bool(memory["is_told"]), date.fromisoformat(memory["anchor"])
         self._parts: Iterator[list[dict[str, Any]]] = iter(())
         self._total = 0
+        # Set when the whole history is stored.
+        self.sent = threading.Event()
 
     @property
     def is_sent(self) -> bool:
@@ -122,6 +127,7 @@ class DemoFleet:
             if not all(client.flush(ALL_S) for client in (self._robots, self._farm)):
                 return
             self._remember(is_told=True)
+            self.sent.set()
             click.echo(f"  demo fleet: {self._total} episodes in {time.monotonic() - started:.0f} s")
         generator = np.random.default_rng()
         living = [story for story in STORIES if story.lives]

@@ -64,6 +64,11 @@ class Story:
     labelled: float = 0.6
     paired: bool = False
     lives: bool = True
+    # In shadow: shares of proposed steps that the robot could not do, and that were unlike what was done.
+    infeasible: float = 0.008
+    disagreeing: float = 0.06
+    # The stage of what comes live, where people promote it meanwhile.
+    live_stage: str | None = None
 
 
 JOINTS = ["base", "shoulder", "elbow", "wrist_1", "wrist_2", "wrist_3"]
@@ -123,6 +128,7 @@ STORIES = (
         versions=((-DAYS, "0.4.0"),), sites=("seoul",), simulator=MUJOCO, robots=1, first_day=-6,
         stages=((-DAYS, "shadow"),),
         contract={"joint_order": [*JOINTS[:3], JOINTS[4], JOINTS[3], JOINTS[5]]}, lives=False,
+        infeasible=0.22, disagreeing=0.45,
         events=(StoryEvent(-6, "release", "drawer-open 0.4.0 on seoul-1, firmware 5.12"),),
     ),
     Story(
@@ -139,11 +145,11 @@ STORIES = (
         lives=False,
     ),
     Story(
-        "lisbon-pick-5", "In shadow, waiting at its gate.",
+        "lisbon-pick-5", "Two weeks in shadow, promoted on its evidence.",
         "mug-hang", "hang-mug", 1200, 420,
         lambda at: {"latency_ms": 9.0},
         versions=((-DAYS, "1.0.0"),), sites=("lisbon",), robots=2, first_day=-16, stages=((-DAYS, "shadow"),),
-        paired=True,
+        paired=True, live_stage="supervised",
     ),
     Story(
         "madrid-bin-6", "Fixed by 200 real grasps: from 60 % to 80 %.",
