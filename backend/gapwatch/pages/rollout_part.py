@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,9 +11,7 @@ from gapwatch.pages.frame import Visit
 from gapwatch.pages.sentences.rollout import criterion_measured, gate_sentence, power_words, state_sentence
 from gapwatch.rollouts.overview import drill_json, due_at, next_decision, overdue_words, watch_json
 from gapwatch.rollouts.plan import STAGES, next_stage, of_stage, union_words, wanted_words
-from gapwatch.store.rollout.rollouts import DecisionRow, PolicyVersion, Rollout, rollout_with_decisions
-
-MOST_DECISIONS = 20
+from gapwatch.store.rollout.rollouts import DecisionRow, PolicyVersion, Rollout, read_rollout
 
 
 @dataclass(frozen=True)
@@ -67,17 +66,19 @@ class RolloutPart:
     overdue: str | None
     watch: dict[str, Any] | None
     drill: dict[str, Any] | None
+    drill_at: datetime | None
     decisions: list[ShownDecision]
     # What may be decided now, by whoever may decide.
     acts: list[str]
     back: list[str]
 
 
-def load_rollout_part(visit: Visit, deployment_id: int) -> RolloutPart | None:
-    found = rollout_with_decisions(visit.transaction, visit.project_id, deployment_id, MOST_DECISIONS)
-    if found is None:
+def rollout_part(visit: Visit, stored: Mapping[str, Any] | None, slug: str, now: datetime) -> RolloutPart | None:
+    """`stored` is what the surroundings of the deployment say of it."""
+    if stored is None:
         return None
-    return _part(visit, found.rollout, found.decisions, found.now)
+    rollout, decisions = read_rollout(stored, slug)
+    return _part(visit, rollout, decisions, now)
 
 
 def _part(visit: Visit, rollout: Rollout, decisions: list[DecisionRow], now: datetime) -> RolloutPart:
@@ -106,6 +107,7 @@ def _part(visit: Visit, rollout: Rollout, decisions: list[DecisionRow], now: dat
         overdue=overdue_words(rollout, now),
         watch=watch_json(rollout, now),
         drill=drill_json(rollout, now),
+        drill_at=rollout.drill_at,
         decisions=[
             ShownDecision(
                 row.id,

@@ -21,6 +21,8 @@ tr{border-bottom:1px solid #d9dde1;padding:.5rem 0;display:block}}
 
 
 def packet_html(packet: dict[str, Any], packet_hash: str) -> str:
+    if "decision" not in packet:
+        return _page(f"{packet['deployment']}: {packet['kind']}", [_section("The packet", packet)], packet)
     decision, gate = packet["decision"], packet.get("gate")
     title = f"{packet['deployment']}: {decision['kind']}, {decision['from']} → {decision['to']}"
     parts = [
@@ -41,6 +43,10 @@ def packet_html(packet: dict[str, Any], packet_hash: str) -> str:
             _section("Interventions and overrides", packet["interventions"]),
         ]
     parts.append(_list("Deviations from the plan", packet["deviations"]))
+    return _page(title, parts, packet)
+
+
+def _page(title: str, parts: list[Markup], packet: dict[str, Any]) -> str:
     # The whole packet rides along, so that the file alone can be verified.
     data = json.dumps(packet, sort_keys=True, separators=(",", ":"), ensure_ascii=False).replace("</", "<\\/")
     return str(

@@ -56,7 +56,7 @@ def verify_packets(database: Database, project_id: int, slug: str) -> VerifiedPa
             ):
                 faults.append(f"{name}: the chain is broken; the packet before it is not the one it names.")
             last[row.deployment_id] = row.packet_hash
-            if packet["gate"] is None:
+            if packet.get("gate") is None:
                 reproduced += 1
                 continue
             found = _reproduce(connection, project_id, row, packet)

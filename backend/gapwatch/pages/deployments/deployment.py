@@ -47,7 +47,7 @@ from gapwatch.pages.filtering import (
     window_picker,
 )
 from gapwatch.pages.frame import View, Visit
-from gapwatch.pages.rollout_part import load_rollout_part
+from gapwatch.pages.rollout_part import rollout_part
 from gapwatch.pages.static import Assets
 from gapwatch.store.alerting.events import EVENT_KINDS, MOST_EVENTS, delete_event, record_event
 from gapwatch.store.read.directory import Deployment
@@ -196,7 +196,7 @@ class DeploymentHandlers:
                 visit.frame.links, ("deployments", described.slug), asked.given, sides.question.window_words
             ),
             problems=asked.problems,
-            rollout=load_rollout_part(visit, described.id),
+            rollout=rollout_part(visit, subject.surroundings.rollout, described.slug, question.now),
         )
 
 

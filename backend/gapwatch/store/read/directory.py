@@ -95,6 +95,8 @@ class Surroundings:
     repeated: int = 0
     # Whether a deployment ever had an episode in shadow.
     has_shadow: bool = False
+    # Its rollout and the newest decisions about it, as `store.rollout.rollouts.read_rollout` takes them.
+    rollout: Mapping[str, Any] | None = None
 
 
 _SURROUNDINGS = """
@@ -121,6 +123,14 @@ SELECT p.options,
             (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})
             AND ({deployment} IS NULL OR r.deployment_id IS NULL OR r.deployment_id = {deployment})
             LIMIT 10001) x) AS repeated,
+       (SELECT jsonb_build_object('row', to_jsonb(o), 'decisions', ARRAY(
+            SELECT jsonb_build_object(
+                'id', c.id, 'kind', c.kind, 'from_stage', c.from_stage, 'to_stage', c.to_stage, 'state', c.state,
+                'revision', c.revision, 'who', c.who, 'reason', c.reason, 'is_override', c.is_override, 'at', c.at,
+                'packet_hash', c.packet_hash, 'previous_hash', c.previous_hash)
+            FROM decisions c
+            WHERE c.project_id = o.project_id AND c.deployment_id = o.deployment_id ORDER BY c.id DESC LIMIT 20))
+        FROM rollouts o WHERE o.project_id = :p AND o.deployment_id = {deployment}) AS rollout,
        (SELECT jsonb_agg(jsonb_build_array(n.policy_id, n.since, n.version_since)) FROM presents n
         WHERE {deployment} IS NULL AND n.project_id = :p AND n.policy_id IN
             (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began,
@@ -167,6 +177,7 @@ def _surroundings(row: Any) -> Surroundings:
         _began(row["began"] or []),
         row["repeated"],
         row["has_shadow"],
+        row["rollout"],
     )
 
 

@@ -177,47 +177,23 @@ def listed_deployments(connection: Connection, project_id: int, most: int) -> li
     return found
 
 
-@dataclass(frozen=True)
-class RolloutAndDecisions:
-    rollout: Rollout
-    decisions: list[DecisionRow]
-    now: datetime
+_TIMES = ("entered_at", "decided_at", "frozen_at", "gate_at", "waiting_since", "asked_at", "drill_at")
 
 
-def rollout_with_decisions(
-    connection: Connection, project_id: int, deployment_id: int, most: int
-) -> RolloutAndDecisions | None:
-    """The rollout of a deployment and its newest decisions, in one query."""
-    row = connection.execute(
-        text(f"""
-        SELECT now() AS now, {_COLUMNS}, ARRAY(
-            SELECT jsonb_build_object(
-                'id', c.id, 'kind', c.kind, 'from_stage', c.from_stage, 'to_stage', c.to_stage, 'state', c.state,
-                'revision', c.revision, 'who', c.who, 'reason', c.reason, 'is_override', c.is_override, 'at', c.at,
-                'packet_hash', c.packet_hash, 'previous_hash', c.previous_hash)
-            FROM decisions c WHERE c.project_id = r.project_id AND c.deployment_id = r.deployment_id
-            ORDER BY c.id DESC LIMIT :most) AS decisions
-        {_FROM} AND r.deployment_id = :d
-        """),  # noqa: S608
-        {"p": project_id, "d": deployment_id, "most": most},
-    ).one_or_none()
-    if row is None:
-        return None
-    named = dict(row._mapping)
-    now, decisions = named.pop("now"), named.pop("decisions")
-    rollout = _named_rollout(named)
-    return RolloutAndDecisions(
-        rollout,
-        [
-            DecisionRow(
-                deployment_id=deployment_id,
-                deployment=rollout.slug,
-                **one | {"at": datetime.fromisoformat(one["at"])},
-            )
-            for one in decisions
-        ],
-        now,
-    )
+def read_rollout(stored: Mapping[str, Any], slug: str) -> tuple[Rollout, list[DecisionRow]]:
+    """A rollout and its newest decisions from the JSON that the deployment's other surroundings come with."""
+    named = {name: value for name, value in stored["row"].items() if name != "project_id"}
+    times = {name: named[name] and datetime.fromisoformat(named[name]) for name in _TIMES}
+    rollout = _named_rollout(named | times | {"slug": slug})
+    decisions = [
+        DecisionRow(
+            deployment_id=rollout.deployment_id,
+            deployment=slug,
+            **decision | {"at": datetime.fromisoformat(decision["at"])},
+        )
+        for decision in stored["decisions"]
+    ]
+    return rollout, decisions
 
 
 def project_slug(connection: Connection, project_id: int) -> str:
