@@ -1,4 +1,4 @@
-"""Draws the figures of docs/statistics.md with the product's own code.
+"""Draws the figures of docs/statistics.md and docs/rollout.md with the product's own code.
 
     .venv/bin/python docs/figures/make_figures.py
 
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import causes
 import changes
+import gates
 import rates
 
 
 def main() -> None:
-    for module in (rates, causes, changes):
+    for module in (rates, causes, changes, gates):
         for name in dir(module):
             if name.startswith("draw_"):
                 picture = getattr(module, name)()
