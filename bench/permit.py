@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 import time
@@ -19,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 
 from bench.records import BATCH, encode, make_records, write_bodies
 from bench.report import Report
@@ -159,6 +159,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path(".cache/bench/permit.json"))
     asked = parser.parse_args()
     report = Report()
+    load = os.getloadavg()[0]
+    report.remark(f"{os.cpu_count()} cores, load {load:.1f} before the run{' (busy!)' if load > 1 else ''}")
     with (
         scratch_directory(ROOT / ".cache/bench") as directory,
         serving(directory / "permit") as service,
@@ -191,14 +193,14 @@ def show(report: Report, when: str, waited: list[float], errors: int) -> None:
     report.judge_value(f"stop known by 95 %, {when}", f"stop known by 95 %, {when}", BOUND_S, at_most=True)
     report.add(f"stop known by half, {when}", statistics.median(waited), "s")
     report.add(f"stop known by the last, {when}", max(waited), "s")
-    report.remark(f"{len(waited)} times a client was told {when}; {errors} calls failed")
+    report.remark(f"{len(waited)} times a client was told {when}, 95 % within {p95:.2f} s; {errors} calls failed")
 
 
 def describe(report: Report, sent: Sent, rate: int, *, is_sending: bool) -> None:
     if not is_sending:
         raise Wrong("episodes were all sent before the last press: the second figure is not of busy ingest")
     report.add("episodes taken in a second meanwhile", sent.rate, "/s")
-    report.remark(f"asked for {rate} a second on {psutil.cpu_count()} cores; answers {sent.answers}")
+    report.remark(f"asked for {rate} a second on {os.cpu_count()} cores; answers {sent.answers}")
 
 
 if __name__ == "__main__":

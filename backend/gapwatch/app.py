@@ -28,7 +28,7 @@ from gapwatch.api.incidents import incident_routes
 from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.permit_board import PermitBoard
-from gapwatch.api.permits import permit_routes
+from gapwatch.api.permits import PermitCalls, permit_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
@@ -169,7 +169,12 @@ def make_app(
     if is_side:
         return app
     bounded = BoundedBodies(app, know_key=keyring.of_request, answer=ours)
-    inside = RequestContext(bounded, https=settings.public_url.startswith("https://"), posts=ingest.posts())
+    inside = RequestContext(
+        bounded,
+        https=settings.public_url.startswith("https://"),
+        posts=ingest.posts(),
+        gets=PermitCalls(keyring, board).find,
+    )
     return HostGate(inside, KnownHosts(settings))
 
 

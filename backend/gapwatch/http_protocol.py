@@ -22,6 +22,7 @@ LARGEST_URL = 16 * 1024
 LINGER_S = 2.0
 # A client that reads nothing of an answer for this long is cut off: closing would wait for it without end.
 STALLED_S = 30.0
+NOT_MODIFIED = 304
 
 _WORDS = {
     400: ("malformed-request", "Bad Request", "This is not a valid HTTP request."),
@@ -189,7 +190,8 @@ async def _write_answer(cycle: RequestResponseCycle, status: int, head: bytes, b
     cycle.response_started = cycle.response_complete = True
     cycle.waiting_for_100_continue = False
     ending = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-    length = b"content-length: %d\r\n" % len(body)
+    # That nothing changed has no body, and a length would be that of another answer.
+    length = b"" if status == NOT_MODIFIED else b"content-length: %d\r\n" % len(body)
     cycle.transport.write(b"".join((STATUS_LINE[status], length, head, ending, body)))
     cycle.message_event.set()
     if not cycle.keep_alive:

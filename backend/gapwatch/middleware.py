@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 from starlette.datastructures import MutableHeaders
@@ -23,6 +23,7 @@ from gapwatch.fast_answers import (
 log = structlog.get_logger()
 
 USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+NOT_MODIFIED = 304
 BAD_REQUEST = 400
 QUIET_PATHS = {"/healthz", "/readyz", "/metrics"}
 
@@ -50,11 +51,15 @@ SECURITY_HEADERS = {
 
 
 class RequestContext:
-    """`posts` maps paths to handlers that answer a POST directly; the application handles everything else."""
+    """`posts` maps paths to handlers that answer a POST directly, `gets` finds one for a GET; the application
+    handles everything else."""
 
-    def __init__(self, app: ASGIApp, *, https: bool, posts: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, https: bool, posts: Mapping[str, Handler], gets: Callable[[Scope], Handler | None]
+    ) -> None:
         self._app = app
         self._posts = posts
+        self._gets = gets
         self._headers = _security_headers(https=https)
         self._raw_headers = [(name.lower().encode(), value.encode()) for name, value in self._headers.items()]
         self._head = b"".join(b"%s: %s\r\n" % header for header in self._raw_headers)
@@ -64,8 +69,10 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = _request_id_of(scope) or os.urandom(16).hex()
-        handler = self._posts.get(scope["path"])
-        if handler is not None and scope["method"] == "POST":
+        handler = self._gets(scope) if scope["method"] == "GET" else None
+        if scope["method"] == "POST":
+            handler = self._posts.get(scope["path"])
+        if handler is not None:
             await self._answer_directly(handler, request_id, scope, receive, send)
             return
         scope.setdefault("state", {})["request_id"] = request_id
@@ -108,7 +115,9 @@ class RequestContext:
             head = b"".join([b"%s: %s\r\n" % header for header in headers]) + self._head
             await write(answer.status, head, answer.body)
         else:
-            headers += [(b"content-length", b"%d" % len(answer.body)), *self._raw_headers]
+            headers += self._raw_headers
+            if answer.status != NOT_MODIFIED:
+                headers.append((b"content-length", b"%d" % len(answer.body)))
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             await send({"type": "http.response.body", "body": answer.body})
         # A fleet sends thousands of episodes a second; do not log the ones that were stored.

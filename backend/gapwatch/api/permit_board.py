@@ -85,7 +85,9 @@ class PermitBoard:
             followed.asked_at = time.monotonic()
             return followed.permit
         permit = await permits.read_permit(self._pool, place)
-        if permit is not None:
+        known = self._followed.get(place)
+        # What was read before the newest round is not news.
+        if permit is not None and (known is None or permit.revision >= known.permit.revision):
             self._put(place, permit)
         return permit
 

@@ -65,7 +65,7 @@ class ShadowRead:
 NO_SHADOW = ShadowRead()
 
 
-class _Row(NamedTuple):
+class _ShadowRow(NamedTuple):
     outcome: str
     session: str | None
     failure_phase: str | None
@@ -103,7 +103,7 @@ def read_shadow(
 
 def _rows(
     connection: Connection, project_id: int, place: ShadowPlace, window: Window, wanted: CellFilter
-) -> list[_Row]:
+) -> list[_ShadowRow]:
     times, parameters = time_clauses(window)
     clauses, own = wanted.clauses()
     tasks = "" if place.task_ids is None else " AND e.task_id = ANY(%(tasks)s)"
@@ -120,7 +120,7 @@ def _rows(
         "tasks": list(place.task_ids or ()),
         "most": MOST_EPISODES + 1,
     }
-    with named_cursor(connection, _Row) as cursor:
+    with named_cursor(connection, _ShadowRow) as cursor:
         return cursor.execute(statement, parameters).fetchall()
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import psycopg
@@ -53,7 +54,7 @@ class Permit:
     decided_at: datetime | None
     decision: int | None
 
-    @property
+    @cached_property
     def body(self) -> dict[str, Any]:
         policy, at = self.policy, self.decided_at
         return {
@@ -64,7 +65,7 @@ class Permit:
             "decision": self.decision,
         }
 
-    @property
+    @cached_property
     def tag(self) -> str:
         """Changes with every revision of the rollout, and with what is answered."""
         digest = hashlib.sha256(json.dumps(self.body, sort_keys=True).encode()).hexdigest()[:12]
