@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ class Keyring:
         self._server_secret = server_secret
         # With the time before the look-up: a key that is revoked during it must not live longer.
         self._holders: LRUCache[str, tuple[float, KeyHolder | None]] = LRUCache(MOST_REMEMBERED)
+        self._looking: dict[str, asyncio.Task[KeyHolder | None]] = {}
         self._lately_touched: TTLCache[int, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
 
     async def authorize(self, authorization: list[str], scope: str, client: str | None) -> KeyHolder:
@@ -74,6 +76,14 @@ class Keyring:
         remembered = self._holders.get(prefix)
         if remembered is not None and now - remembered[0] < REMEMBER_S:
             return remembered[1]
+        looking = self._looking.get(prefix)
+        if looking is None:
+            # Hundreds of robots with one key ask at one moment: it is looked up once for all of them.
+            looking = self._looking[prefix] = asyncio.create_task(self._look_up(prefix, now))
+            looking.add_done_callback(lambda _: self._looking.pop(prefix, None))
+        return await asyncio.shield(looking)
+
+    async def _look_up(self, prefix: str, now: float) -> KeyHolder | None:
         async with self._pool.answering(ANSWER_WITHIN_S) as connection:
             holder = await find_key(connection, prefix)
             if holder is not None and holder.key_id not in self._lately_touched:

@@ -1,6 +1,6 @@
 """The permits that robots ask this process for, kept in memory and up to date; those who wait are woken.
 
-Waiting costs neither a thread nor a database connection. What is answered is at most three seconds old: when the
+Waiting costs neither a thread nor a database connection. What is answered is at most five seconds old: when the
 database does not answer, neither do we, and each robot decides by the fail-safe that its team chose.
 """
 
@@ -17,7 +17,7 @@ from gapwatch.store.core.pool import Pool
 from gapwatch.store.rollout import permits
 from gapwatch.store.rollout.permits import Hearing, Permit, PermitConnection, PermitFeed, PermitPlace
 
-FRESH_S = 3.0
+FRESH_S = 5.0
 # A place that nobody asked about for this long is followed no longer.
 FORGET_AFTER_S = 120.0
 MOST_SLUGS = 10_000
@@ -112,7 +112,8 @@ class PermitBoard:
                     followed.waiters.discard(waiter)
         finally:
             self._waiting -= 1
-        if not self._is_fresh():
+        # A change was just read. That there is none has to be known.
+        if followed.permit.tag == tag and not self._is_fresh():
             raise ServiceUnavailable("The database is not answering; try again shortly.")
         return followed.permit
 
