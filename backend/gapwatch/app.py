@@ -146,7 +146,7 @@ def make_app(
         rollout_routes(database, keyring, nudger, settings.public_url),
         event_routes(database, keyring),
         robot_routes(database, keyring, nudger),
-        permit_routes(database, keyring, board),
+        permit_routes(database, keyring, board, settings.public_url),
         calendar_routes(database, keyring),
         key_routes(database, keyring, settings.server_secret()),
         metrics_routes(database, keyring, settings.server_secret(), settings.operator_token),

@@ -119,3 +119,19 @@ def test_the_list_takes_a_fixed_number_of_queries(cast, project, queries):
     with project.database.transaction(project.id) as connection:
         assert len(listed_deployments(connection, project.id, 10)) == 1
     assert len(queries) == 1
+
+
+def test_a_drill_is_pressed_by_an_admin_on_the_deployments_page(cast, project):
+    admin, engineer, _ = cast
+    plan(engineer, project)
+    assert "/deployments/berlin-line-3/drill" in admin.get("/deployments/berlin-line-3").text
+    assert "/deployments/berlin-line-3/drill" not in engineer.get("/deployments/berlin-line-3").text
+    assert engineer.submit("/deployments/berlin-line-3/drill", project.slug).status_code == 403
+    answer = admin.submit("/deployments/berlin-line-3/drill", project.slug)
+    assert answer.status_code == 200
+    # Nobody asks here, so nothing was measured; the drill itself is on record.
+    assert "was never drilled" in words(answer)
+    assert project.value("SELECT count(*) FROM drills WHERE project_id = :p") == 1
+    with project.client("read") as client:
+        [decision] = [one for one in client.get("/decisions").json()["decisions"] if one["kind"] == "drill"]
+        assert client.get(f"/decisions/{decision['id']}/packet", params={"format": "html"}).status_code == 200

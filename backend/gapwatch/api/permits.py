@@ -16,7 +16,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from gapwatch.access.keys import KeyHolder
-from gapwatch.answers.drills import drill_rollout
 from gapwatch.api.alert_bodies import READ, WRITE, Body, Line, actor_of, example
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.permit_board import PermitBoard
@@ -24,6 +23,8 @@ from gapwatch.api.problems import problems
 from gapwatch.errors import NotFound
 from gapwatch.fast_answers import Handler, RawAnswer
 from gapwatch.keyring import Keyring
+from gapwatch.rollouts.deciding import Decider
+from gapwatch.rollouts.drills import drill_rollout
 from gapwatch.store.core.database import Database
 from gapwatch.store.rollout.permits import Permit
 
@@ -56,7 +57,7 @@ PERMIT: dict[str, Any] = {
 }
 
 
-def permit_routes(database: Database, keyring: Keyring, board: PermitBoard) -> APIRouter:
+def permit_routes(database: Database, keyring: Keyring, board: PermitBoard, link_base: str) -> APIRouter:
     router = APIRouter(prefix="/api/v1", tags=["rollout"])
     calls = PermitCalls(keyring, board)
     sender, admin, once = (
@@ -94,7 +95,7 @@ def permit_routes(database: Database, keyring: Keyring, board: PermitBoard) -> A
     @router.post(
         "/deployments/{slug}/rollout/drill",
         summary="Measure how fast a decision reaches every robot",
-        responses=problems(*WRITE, 404, 409),
+        responses=problems(*WRITE, 404),
     )
     def drill(
         slug: str,
@@ -107,7 +108,12 @@ def permit_routes(database: Database, keyring: Keyring, board: PermitBoard) -> A
         """
         return JSONResponse(
             drill_rollout(
-                database, holder.project_id, slug, who=actor_of(holder), reason=wanted.reason, sleep=time.sleep
+                database,
+                holder.project_id,
+                slug,
+                reason=wanted.reason,
+                decider=Decider(actor_of(holder), "admin", link_base),
+                sleep=time.sleep,
             )
         )
 

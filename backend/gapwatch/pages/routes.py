@@ -104,7 +104,7 @@ class PageRoutes:
         episode = EpisodeHandlers(nudge)
         episodes = EpisodesHandlers(export, nudge)
         deployment = DeploymentHandlers(pages.assets)
-        drills = DrillHandlers(database)
+        drills = DrillHandlers(database, settings.public_url)
         alert = AlertHandlers(nudge)
         incident = IncidentHandlers(nudge)
         channels = ChannelHandlers(sealer, nudge)

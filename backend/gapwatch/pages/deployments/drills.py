@@ -6,8 +6,9 @@ import time
 
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers.drills import drill_rollout
 from gapwatch.pages.frame import Visit
+from gapwatch.rollouts.deciding import Decider
+from gapwatch.rollouts.drills import drill_rollout
 from gapwatch.store.core.database import Database
 
 LONGEST_REASON = 200
@@ -16,11 +17,18 @@ LONGEST_REASON = 200
 class DrillHandlers:
     """With transactions of its own: robots learn of a decision only when it is committed."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, link_base: str) -> None:
+        self._database, self._link_base = database, link_base
 
     def press(self, visit: Visit) -> Response:
         slug = visit.path("slug")
         reason = visit.form.line("reason", LONGEST_REASON) or "drill"
-        drill_rollout(self._database, visit.project_id, slug, who=visit.actor, reason=reason, sleep=time.sleep)
+        drill_rollout(
+            self._database,
+            visit.project_id,
+            slug,
+            reason=reason,
+            decider=Decider(visit.actor, visit.project.role, self._link_base),
+            sleep=time.sleep,
+        )
         return RedirectResponse(visit.frame.links.to("deployments", slug), 303)

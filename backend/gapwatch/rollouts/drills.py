@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
-from gapwatch.errors import Conflict, Fault, NotFound
-from gapwatch.store.core.database import Connection, Database
-from gapwatch.store.read.directory import find_deployment
+from gapwatch.rollouts.deciding import Decider, decide
+from gapwatch.store.core.database import Database
 from gapwatch.store.rollout import permits, rollouts
 from gapwatch.store.rollout.permits import Drill
 
 WAIT_AT_MOST_S = 10.0
 LOOK_EVERY_S = 0.2
-# A drill says how fast the way back is now, not how fast it once was.
-OLD_AFTER = timedelta(days=90)
 
 
 def drill_rollout(
-    database: Database, project_id: int, slug: str, *, who: str, reason: str, sleep: Callable[[float], None]
+    database: Database,
+    project_id: int,
+    slug: str,
+    *,
+    reason: str,
+    decider: Decider,
+    sleep: Callable[[float], None],
 ) -> dict[str, Any]:
     """Decide nothing, wait until everybody who asks knows of it, and keep how long that took.
 
     Three kinds of transactions, so that nothing is held while robots are waited for.
     """
     with database.transaction(project_id) as connection:
-        row, deployment_id = _press(connection, project_id, slug, who, reason)
+        row = decide(connection, project_id, slug, "drill", reason=reason, decider=decider)
+    deployment_id = row.deployment_id
     drill, waited = None, 0.0
     while drill is None or (drill.knew < drill.clients and waited < WAIT_AT_MOST_S):
         sleep(LOOK_EVERY_S)
@@ -59,22 +62,3 @@ def drill_facts(drill: Drill) -> dict[str, Any]:
         "missing": list(drill.missing),
         "reason_of_none": None if drill.clients else "No client asked for the permit in the last 45 seconds.",
     }
-
-
-def is_old(at: datetime | None, now: datetime) -> bool:
-    """Whether the newest drill is none, or too long ago to tell of today."""
-    return at is None or now - at > OLD_AFTER
-
-
-def _press(
-    connection: Connection, project_id: int, slug: str, who: str, reason: str
-) -> tuple[rollouts.DecisionRow, int]:
-    if "\0" in slug or find_deployment(connection, project_id, slug) is None:
-        raise NotFound("There is no deployment with this name.")
-    rollout = rollouts.lock_rollout(connection, project_id, slug)
-    if rollout is None:
-        message = "Nothing was decided of this deployment yet: begin its rollout, then drill."
-        raise Conflict(message, errors=[Fault(pointer="", code="no-rollout", message=message)])
-    packet = {"kind": "drill", "deployment": slug, "who": who, "reason": reason, "revision": rollout.revision + 1}
-    decision = rollouts.Decision("drill", rollout.stage, rollout.state, who, reason, packet)
-    return rollouts.decide(connection, project_id, rollout, decision), rollout.deployment_id
