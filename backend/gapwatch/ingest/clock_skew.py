@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from gapwatch.errors import Fault, Invalid
-from gapwatch.record import Time
+from gapwatch.record import EARLIEST, Time
 
 # Less than this is the network and ordinary drift.
 SMALLEST_SKEW_S = 60.0
@@ -34,8 +34,9 @@ def read_clock(sent_at: str | None) -> SenderClock:
         return SenderClock(now, None)
     try:
         skew_s = (msgspec.convert(sent_at, type=Time) - now).total_seconds()
-        # Raises OverflowError for a clock that is too far off to correct a time by.
+        # Raise OverflowError for a clock that is too far off to correct a time by, from the earliest one on.
         now + timedelta(seconds=2 * skew_s)
+        EARLIEST - timedelta(seconds=skew_s)
     except (msgspec.ValidationError, OverflowError):
         message = f"{_HEADER} is the time of sending, RFC 3339 with an offset."
         raise Invalid(message, errors=[Fault(pointer=_HEADER, code="bad-time", message=message)]) from None
