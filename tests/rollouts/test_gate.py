@@ -7,7 +7,7 @@ import pytest
 
 from gapwatch.rollouts.gate import StageRecord, e_path, judge
 from gapwatch.rollouts.overview import next_decision, overdue_words, watch_json
-from gapwatch.rollouts.plan import PlanBody, freeze
+from gapwatch.rollouts.plan import PlanBody, freeze, of_stage
 from gapwatch.store.rollout.evidence import EvidenceRow, StageContracts, Surrounding
 from gapwatch.store.rollout.rollouts import PolicyVersion, Rollout
 
@@ -117,10 +117,21 @@ def test_an_open_incident_fails_and_contracts_that_nobody_sent_leave_it_open():
 
 def test_the_path_of_the_evidence_ends_where_the_gate_stands():
     judged = record(rollout("supervised", DROP), spread(90, 10))
-    path = e_path(judged, judged.plan["criteria"][2 + 3])
+    path = e_path(judged, of_stage(judged.plan, "supervised")[0])
     found = next(one for one in judge(judged).criteria if one.id == "drop")
     assert path[-1]["n"] == 100 and len(path) == 40
     assert 10 ** path[-1]["log10_e"] == pytest.approx(found.e_value, rel=1e-4)
+
+
+def test_every_tested_kind_has_a_path():
+    clean, rate = {"id": "clean", "kind": "zero_violations", "limit": 0.01}, {"kind": "max_rate", "limit": 0.1}
+    judged = record(rollout("supervised", clean, rate | {"id": "rate", "measure": "overrides"}), spread(60, 0))
+    of_clean, of_rate = (e_path(judged, one) for one in of_stage(judged.plan, "supervised"))
+    found = next(one for one in judge(judged).criteria if one.id == "clean")
+    assert 10 ** of_clean[-1]["log10_e"] == pytest.approx(found.e_value, rel=1e-3)
+    assert of_rate[-1]["log10_e"] > 1
+    shadow = record(rollout("shadow", {"kind": "max_infeasible", "limit": 0.1}), spread(9, 0))
+    assert e_path(shadow, of_stage(shadow.plan, "shadow")[0])[-1]["log10_e"] < 0
 
 
 def test_a_stage_that_waits_longer_than_its_budget_is_overdue_and_nothing_is_promoted():

@@ -9,8 +9,8 @@ ROLES: tuple[Role, ...] = ("viewer", "engineer", "admin")
 
 WHAT_ROLES_DO = {
     "viewer": "reads everything",
-    "engineer": "also labels episodes, answers alerts, decides about rollouts, and changes rules, robots, calendars "
-    "and baselines",
+    "engineer": "also labels episodes, answers alerts, decides about rollouts, and changes rules, robots, "
+    "calendars and baselines",
     "admin": "also overrides gates, and manages members, keys, channels and the taxonomy",
 }
 

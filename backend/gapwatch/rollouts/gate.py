@@ -30,7 +30,7 @@ from gapwatch.statistics.gates.criteria import (
     gate_verdict,
     rate_standing,
 )
-from gapwatch.statistics.gates.evidence import Bets, bets_on_any, highest_since_any_start
+from gapwatch.statistics.gates.evidence import Bets, bets_on_any, clean_bets, highest_since_any_start
 from gapwatch.statistics.gates.limits import clean_upper
 from gapwatch.store.core.database import Connection
 from gapwatch.store.rollout.evidence import (
@@ -264,7 +264,11 @@ def _rate(record: StageRecord, criterion: dict[str, Any], alpha: float) -> Crite
 
 
 def _proposed(record: StageRecord, criterion: dict[str, Any], alpha: float) -> CriterionAnswer:
-    """The share of an episode's steps, so that a long episode weighs no more than a short one."""
+    return _tested_rate(record, criterion, alpha, _proposed_shares(record, criterion), is_most=True)
+
+
+def _proposed_shares(record: StageRecord, criterion: dict[str, Any]) -> list[float | None]:
+    """The share of each episode's steps, so that a long episode weighs no more than a short one."""
     of_what = "infeasible" if criterion["kind"] == "max_infeasible" else "agree"
 
     def share(row: EvidenceRow) -> float | None:
@@ -274,7 +278,7 @@ def _proposed(record: StageRecord, criterion: dict[str, Any], alpha: float) -> C
         found = float(counts[of_what]) / float(counts["steps"])
         return found if of_what == "infeasible" else 1 - found
 
-    return _tested_rate(record, criterion, alpha, [share(row) for row in record.rows], is_most=True)
+    return [share(row) for row in record.rows]
 
 
 def _tested_rate(
@@ -430,16 +434,26 @@ def e_path(record: StageRecord, criterion: dict[str, Any]) -> list[dict[str, flo
 
 
 def _bet_on(record: StageRecord, criterion: dict[str, Any]) -> tuple[Outcomes, Bets | None, float]:
-    kind, alpha = criterion["kind"], alpha_of(record.plan, record.rollout.stage)
+    """What is bet on, as good outcomes, the bets, and how many episodes are worth one."""
+    kind, limit = criterion["kind"], float(criterion["limit"])
     if kind == "max_drop":
-        reference = reference_of(record.plan)
+        reference, alpha = reference_of(record.plan), alpha_of(record.plan, record.rollout.stage)
         good = successes(record.rows)
-        bets = None if reference is None else drop_bets(reference, float(criterion["limit"]), alpha)
-        return good, bets, design_effect(record.rows, good)
-    if kind not in ("max_rate", "min_rate"):
-        return np.array([]), None, 1.0
-    is_most, limit = kind == "max_rate", float(criterion["limit"])
-    values = [_values(row, criterion["measure"]) for row in record.rows]
+        return (
+            good,
+            None if reference is None else drop_bets(reference, limit, alpha),
+            design_effect(record.rows, good),
+        )
+    if kind == "zero_violations":
+        values = [_values(row, "violations") for row in record.rows]
+        return np.array([float(value == 0) for value in values if value is not None]), clean_bets(limit), 1.0
+    is_most = kind != "min_rate"
+    in_shadow = kind in ("max_infeasible", "max_disagreement")
+    values = (
+        _proposed_shares(record, criterion)
+        if in_shadow
+        else [_values(row, criterion["measure"]) for row in record.rows]
+    )
     events = np.array([(1.0 if is_most else 0.0) if value is None else value for value in values])
     bets = bets_on_any(1 - limit if is_most else limit)
     return 1 - events if is_most else events, bets, design_effect(record.rows, events)

@@ -105,6 +105,11 @@ def bets_on_any(boundary: float) -> Bets:
     return Bets(boundary, tuple(rates), (1 / len(shares),) * len(shares))
 
 
+def clean_bets(limit: float) -> Bets:
+    """That there is no event at all: everything on that, so that a single one ends it."""
+    return Bets(1 - limit, (1 - CLOSEST,), (1.0,))
+
+
 def highest_since_any_start(bets: Bets, good: Sequence[float] | NDArray[np.float64]) -> float:
     """The evidence for a change to above the boundary at some unknown time.
 
