@@ -13,10 +13,11 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from gapwatch.answers.answer import Interval
-from gapwatch.answers.failure_weights import signature_batch
 from gapwatch.answers.sides import Sides
+from gapwatch.statistics.causes.failed_episodes import FailedBatch
 from gapwatch.statistics.causes.weighing import weigh
 from gapwatch.statistics.estimates.rates import Limits, square_and_add, wilson
 from gapwatch.tally.sums import Signature
@@ -142,7 +143,12 @@ def _shares(counts: Mapping[Signature, int], n: int, taxonomy: Taxonomy) -> dict
     """Failures by category per episode, `unattributed` among them."""
     if not counts or not n:
         return {}
-    batch = signature_batch({signature: float(count) for signature, count in counts.items()})
+    batch = FailedBatch(
+        np.array([*counts.values()], dtype=float),
+        [signature.category for signature in counts],
+        [signature.labels for signature in counts],
+        [signature.phase for signature in counts],
+    )
     weights = weigh(batch, taxonomy)
     totals = batch.counts @ weights.matrix / n
     return {name: float(share) for name, share in zip(weights.names, totals, strict=True) if share > 0}
