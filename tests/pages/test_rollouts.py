@@ -130,7 +130,7 @@ def test_a_drill_is_pressed_by_an_admin_on_the_deployments_page(cast, project):
     answer = admin.submit("/deployments/berlin-line-3/drill", project.slug)
     assert answer.status_code == 200
     # Nobody asks here, so nothing was measured; the drill itself is on record.
-    assert "was never drilled" in words(answer)
+    assert "Drill: never." in words(answer)
     assert project.value("SELECT count(*) FROM drills WHERE project_id = :p") == 1
     with project.client("read") as client:
         [decision] = [one for one in client.get("/decisions").json()["decisions"] if one["kind"] == "drill"]
