@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gapwatch.errors import Fault, Invalid
+from gapwatch.notation import count
 from gapwatch.rollouts.plan import STAGES, Stage, alpha_of, budget_days, of_stage
 from gapwatch.statistics.gates.criteria import Reference
 from gapwatch.statistics.gates.limits import clean_needed, single_group_size
@@ -100,8 +101,8 @@ def _too_much(plan: dict[str, Any], stage: Stage, criterion: dict[str, Any]) -> 
     if needed is not None and expected is not None and needed > expected:
         return (
             "not-decidable",
-            f"{name} takes {needed:,} episodes ({why}); {expected:,} are expected in this stage. Widen the limit, "
-            "plan for more episodes (`budget.episodes`) or days, or leave it out.",
+            f"{name} takes {count(needed)} episodes ({why}); {count(expected)} are expected in this stage. "
+            "Widen the limit, plan for more episodes (`budget.episodes`) or days, or leave it out.",
         )
     return None
 
@@ -115,7 +116,7 @@ def _needed(plan: dict[str, Any], stage: Stage, criterion: dict[str, Any]) -> tu
         limit = float(criterion["limit"])
         median = power_of_rate(limit, alpha, is_most=kind != "min_rate")
         if median is None:
-            return 0, f"its limit of {100 * limit:g} % takes more than {FURTHEST:,} episodes; widen it"
+            return 0, f"its limit of {100 * limit:g} % takes more than {count(FURTHEST)} episodes; widen it"
         return median, "the median, at half the distance to its limit"
     if kind == "zero_violations":
         return clean_needed(float(criterion["limit"]), alpha), "without a violation"
@@ -135,7 +136,7 @@ def _needed_for_drop(plan: dict[str, Any], criterion: dict[str, Any], alpha: flo
     median = power_of_drop(reference, margin, alpha)[0].median_episodes
     if median is None:
         return 0, (
-            f"with {reference.n:,} simulated episodes an equal policy would not pass within {FURTHEST:,}; "
-            "simulate more or widen the margin"
+            f"with {count(reference.n)} simulated episodes an equal policy would not pass within "
+            f"{count(FURTHEST)}; simulate more or widen the margin"
         )
     return median, "the median of an equal policy"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gapwatch import notation
 from gapwatch.rollouts.plan import TESTED, WATCH, alpha_of, next_stage, of_stage, union_words, wanted_words
 from gapwatch.statistics.causes.contracts import compare_contracts
 from gapwatch.statistics.estimates.rates import FEWEST_SESSIONS, SessionSums
@@ -472,11 +473,11 @@ def _tested_note(found: Standing, *, is_breached: bool, too_many: str) -> str:
 
 
 def _more(count: int | None, noun: str) -> str:
-    return "reached" if not count else f"{count:,} more {noun}{'' if count == 1 else 's'}"
+    return "reached" if not count else f"{notation.count(count)} more {noun}{'' if count == 1 else 's'}"
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{notation.count(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _criterion_json(criterion: CriterionAnswer) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from gapwatch.notation import date_words
 from gapwatch.rollouts.packets import utc
 from gapwatch.rollouts.plan import DRILL_DAYS, WATCH, Stage, budget_days, next_stage, union_words
 from gapwatch.store.rollout.rollouts import DecisionRow, Rollout
@@ -51,7 +52,7 @@ def overdue_words(rollout: Rollout, now: datetime) -> str | None:
     if rollout.stage == "full" and rollout.gate is not None and rollout.gate.get("verdict") == "pass":
         return None
     if plan["expires_at"] is not None and due == datetime.fromisoformat(plan["expires_at"]):
-        return f"the plan expired on {due:%d %b %Y}"
+        return f"the plan expired on {date_words(due, 0)}"
     days = budget_days(plan, cast(Stage, rollout.stage))
     return f"{(now - due).days} days over its budget of {days}"
 

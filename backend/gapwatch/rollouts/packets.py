@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from gapwatch.notation import count
 from gapwatch.rollouts.gate import (
     GateAnswer,
     StageRecord,
@@ -189,7 +190,7 @@ def _deviations(record: StageRecord, gate: GateAnswer, *, is_override: bool) -> 
             f"{record.around.other_stages} episodes of this version were sent with another stage; none counts."
         )
     if len(record.rows) >= MOST_EPISODES:
-        found.append(f"Of more episodes than {MOST_EPISODES:,} only so many were judged.")
+        found.append(f"Of more episodes than {count(MOST_EPISODES)} only so many were judged.")
     unknown = [f"{criterion.id} ({criterion.unknown})" for criterion in gate.criteria if criterion.unknown]
     if unknown:
         found.append(f"Some episodes do not say what is asked: {', '.join(unknown)}; they count as bad.")

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from gapwatch.notation import count
+
 Stage = Literal["offline", "shadow", "supervised", "full"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 CriterionKind = Literal[
@@ -292,7 +294,7 @@ def wanted_words(criterion: dict[str, Any]) -> str:
     share = f"{100 * limit:g} %"
     where = " in the critical interval" if criterion.get("critical") else ""
     words = {
-        "min_episodes": f"at least {limit:,.0f} episodes",
+        "min_episodes": f"at least {count(limit)} episodes",
         "min_days": f"at least {limit:.0f} days",
         "max_drop": f"a drop below {100 * limit:g} points",
         "max_rate": f"{criterion.get('measure')} in fewer than {share} of episodes",

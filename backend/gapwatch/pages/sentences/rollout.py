@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gapwatch.notation import count
 from gapwatch.pages.words import plural
 from gapwatch.store.rollout.rollouts import PolicyVersion
 
@@ -70,7 +71,7 @@ def power_words(plan: Mapping[str, Any]) -> list[str]:
     for row in plan.get("power", ()):
         median = row["median_episodes"]
         at = f"a true drop of {100 * row['true_drop']:g} points" if row["true_drop"] else "no drop"
-        words.append(f"{f'{median:,}' if median is not None else 'more than 5,000'} at {at}")
+        words.append(f"{count(median) if median is not None else 'more than 5 000'} at {at}")
     return words
 
 
