@@ -30,7 +30,8 @@ def records(make, side):
     ("gaps", "labelled"), [(("latency",), False), (("action scale",), False), (("dim light",), True), ((), False)]
 )
 def test_the_service_makes_the_ledger_that_the_benchmark_measures(lab, gaps, labelled):
-    in_sim, in_real = two_sides(gaps, 100, 4, labelled=labelled, n_sim=400)
+    # As many as are read: of more, the service takes a sample.
+    in_sim, in_real = two_sides(gaps, 100, 4, labelled=labelled, n_sim=300)
     lab.send([*records(sim, in_sim), *records(real, in_real)])
     answer = lab.ask("/deployments/berlin-line-3/ledger")
     expected = ledger_of(in_sim, in_real)

@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from gapwatch.rollup.verify import verify_project
 from gapwatch.store.fold import presents
+from gapwatch.statistics.change.present import REACH
 from gapwatch.tally.presents import ATTEMPTS, PresentFacts, RecentAttempt, make_present
 from parts import episode, wait_until
 
@@ -148,7 +149,7 @@ def test_the_robot_that_stands_out_is_named():
 def test_a_regime_that_is_longer_than_we_look_says_so():
     present = make_present(attempts(["success"] * ATTEMPTS), FACTS)
     assert present.is_cut
-    assert present.regime.n == 1000
+    assert present.regime.n == REACH
 
 
 def test_a_deployment_without_decided_episodes_has_an_empty_present():

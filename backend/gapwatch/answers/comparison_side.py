@@ -11,7 +11,7 @@ from gapwatch.answers.needs import Need, loaded
 from gapwatch.answers.populations import (
     NO_PLACES,
     ClusterEffect,
-    Places,
+    PlacesTried,
     Population,
     crowding_of,
     describe_population,
@@ -133,7 +133,7 @@ class ComparisonSide:
         return loaded(self.data.sessions, Need.SESSIONS)
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> PlacesTried:
         """Of a real side. Simulated robots and sites are set up, not drawn: sim differs by session only."""
         return NO_PLACES if self.scope.domain == "sim" else places_of(loaded(self.data.places, Need.PLACES))
 

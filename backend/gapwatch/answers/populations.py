@@ -47,7 +47,7 @@ class Population:
 
 
 @dataclass(frozen=True)
-class Places:
+class PlacesTried:
     """Successes and attempts of each site and each robot that real episodes name, and of those that name none."""
 
     sites: Mapping[int | str | None, tuple[int, int]]
@@ -69,10 +69,10 @@ class Places:
         return "robot" if self.count("robot") >= rates.FEWEST_CLUSTERS else None
 
 
-NO_PLACES = Places({}, {})
+NO_PLACES = PlacesTried({}, {})
 
 
-def places_of(counts: Sequence[PlaceCount]) -> Places:
+def places_of(counts: Sequence[PlaceCount]) -> PlacesTried:
     sites: dict[int | str | None, tuple[int, int]] = {}
     robots: dict[int | str | None, tuple[int, int]] = {}
     for count in counts:
@@ -81,7 +81,7 @@ def places_of(counts: Sequence[PlaceCount]) -> Places:
             for total, name in ((sites, count.site), (robots, count.robot)):
                 k, m = total.get(name or None, (0, 0))
                 total[name or None] = (k + count.successes, m + n)
-    return Places(sites, robots)
+    return PlacesTried(sites, robots)
 
 
 class PlacedRow(Protocol):
@@ -111,7 +111,7 @@ def clusters_of_rows(rows: Sequence[PlacedRow], values: Sequence[float], by: Clu
     return [rates.Cluster(int(n), total, squares) for n, total, squares in sums.values()]
 
 
-def describe_population(name: PopulationName, places: Places, sessions: int) -> Population:
+def describe_population(name: PopulationName, places: PlacesTried, sessions: int) -> Population:
     """The words for one of the two. With one robot at one site, and no session named, both speak for it alone."""
     coarsest = places.coarsest
     by_session: ClusterKind | None = "session" if sessions >= rates.FEWEST_CLUSTERS else None
@@ -130,7 +130,7 @@ def with_population(
     successes: int,
     n: int,
     sessions: ClusterCounts,
-    places: Places = NO_PLACES,
+    places: PlacesTried = NO_PLACES,
     *,
     complete: bool = True,
 ) -> ClusterEffect:

@@ -64,7 +64,7 @@ class LevelShares:
 
     n: int = 0
     before_n: int = 0
-    now: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
@@ -72,14 +72,14 @@ class LevelShares:
     def add(self, levels: Mapping[str, str]) -> None:
         for condition, level in levels.items():
             name = level_name(condition, level)
-            self.now[name] = self.now.get(name, 0) + 1
+            self.newest[name] = self.newest.get(name, 0) + 1
         self.n += 1
         if self.n % SHARES_OVER == 0:
             for name, count in self.last.items():
                 if name in self.before or len(self.before) < MOST_LEVELS:
                     self.before[name] = self.before.get(name, 0) + count
             self.before_n += SHARES_OVER if self.last else 0
-            self.now, self.last = {}, self.now
+            self.newest, self.last = {}, self.newest
         if self.n % LOOKED_AT_EVERY == 0:
             self.facts = self._facts()
 
@@ -89,7 +89,7 @@ class LevelShares:
             return {}
         n = self.n % SHARES_OVER + SHARES_OVER
         rises = {
-            name: (self.now.get(name, 0) + count) / n - self.before.get(name, 0) / self.before_n
+            name: (self.newest.get(name, 0) + count) / n - self.before.get(name, 0) / self.before_n
             for name, count in self.last.items()
         }
         level = max(rises, key=rises.__getitem__)

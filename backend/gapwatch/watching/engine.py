@@ -275,7 +275,8 @@ class _Queue:
         if isinstance(detector, SimDetector):
             shift = self._batch.shift_in_sim(index)
         else:
-            if detector.compares_strata_next:
+            # What it expects is learned from every episode before it, which single ones wait for here.
+            if detector.compares_strata_next or not all(map(_is_part, self._inputs)):
                 self.run()
             shift = detector.expect_in_session(self._batch.circumstances[index], value)
         self.add(index, run.sessions.take(episode, value, size, shift))
@@ -382,6 +383,10 @@ class _Queue:
             crossings_at += [(at + crossing.index, crossing) for crossing in crossings]
             at += len(items)
         return crossings_at
+
+
+def _is_part(item: float | DetectorInput) -> bool:
+    return isinstance(item, DetectorInput) and isinstance(item.value, SessionPart)
 
 
 def _size(item: float | DetectorInput) -> int:

@@ -130,7 +130,7 @@ def test_whether_it_gets_worse_in_three_words(onset, words):
 @pytest.mark.parametrize(
     ("drop", "large", "below"),
     [
-        (LARGE, "25.0 points", "[21.0, 28.0], n 1\u202f200 real"),
+        (LARGE, "25.0 points", "[21.0, 28.0], n 1\u202f200 real, for further episodes of this robot"),
         (
             a_drop(0.25, "large", (0.2, 0.3), real=a_side(70, 100, sessions=5)),
             "25.0 points",

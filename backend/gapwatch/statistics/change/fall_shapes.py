@@ -58,7 +58,7 @@ def fall_shapes(days: Array, k: Array, n: Array, rates: Array, spread: float = 1
     product of matrices. Assumes rates away from 0 and 1 (`LEAST_RATE`). Source: Kass & Raftery 1995.
     Smallest n: 10 episodes within a fall that ended, and before and after it.
     """
-    table = _Days(days, k, n, np.clip(rates, LEAST_RATE, 1 - LEAST_RATE), spread)
+    table = _DayTable(days, k, n, np.clip(rates, LEAST_RATE, 1 - LEAST_RATE), spread)
     first, last = float(days[0]), float(days[-1])
     starts = days[1:]
     grid = days if days.size <= MOST_DAYS else days[np.linspace(0, days.size - 1, MOST_DAYS).round().astype(int)]
@@ -87,7 +87,7 @@ def mean_gain(gains: Array) -> float:
     return top + 2 * float(np.log(np.exp((gains - top) / 2).mean()))
 
 
-class _Days:
+class _DayTable:
     """Sums by day and unit, weighted; a candidate is a row of x, one entry a day."""
 
     def __init__(self, days: Array, k: Array, n: Array, rates: Array, spread: float) -> None:

@@ -25,6 +25,8 @@ MAY_BE_NORMAL = 2.0
 FEWEST_NOT_ZERO = 30
 MOSTLY = 0.5
 RESAMPLES = 999
+# Of fewer values the skewness is not known, nor are the quantiles of resamples.
+FEWEST_TO_RESAMPLE = 8
 # Of a few values nearly all alike, resamples give quantiles without end.
 LONGEST = 50.0
 
@@ -52,6 +54,8 @@ class MeanSide:
     def is_skewed(self) -> bool:
         """Whether the mean of so many values is still skewed."""
         if self.values is None or self.counts is None or self.sums.mean_variance <= 0:
+            return False
+        if self.sums.n < FEWEST_TO_RESAMPLE:
             return False
         return abs(_skewness(self.values, self.counts)) / sqrt(self.sums.n) > LARGEST_SKEW
 
