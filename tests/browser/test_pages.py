@@ -18,6 +18,7 @@ PAGES = {
     "episode": "/episodes/{failed}",
     "compare": "/compare?deployment=hostile%3Cb%3E&deployment=hostile%3Cb%3E",
     "trust": "/compare/simulators",
+    "rollouts": "/rollouts",
     "alerts": "/alerts?state=all",
     "alert": "/alerts/{alert}",
     "incident": "/incidents/{incident}",

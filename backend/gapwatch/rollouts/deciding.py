@@ -20,6 +20,7 @@ from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read.directory import find_deployment
 from gapwatch.store.rollout import rollouts
+from gapwatch.store.rollout.evidence import MOST_EPISODES, MOST_IN_HASTE
 from gapwatch.store.rollout.rollouts import Decision, DecisionRow, PolicyVersion, Rollout
 
 # An override is read by others later: a word is no reason.
@@ -135,11 +136,13 @@ def decide(
         find(connection, project_id, slug)
         raise AssertionError("unreachable")
     to_stage, state = _target(rollout, kind, to)
-    record = None if rollout.plan is None else gate.read_record(connection, project_id, rollout)
-    is_passed = record is not None and gate.judge(record).verdict == "pass"
+    most = MOST_EPISODES if kind in ("promote", "hold") else MOST_IN_HASTE
+    record = None if rollout.plan is None else gate.read_record(connection, project_id, rollout, most)
+    judged = None if record is None else gate.judge(record)
+    is_passed = judged is not None and judged.verdict == "pass"
     is_override = kind == "promote" and not is_passed
     if is_override:
-        _refuse_override(record, reason, decider, asked=override)
+        _refuse_override(judged, reason, decider, asked=override)
     plan = None
     if to_stage != rollout.stage and rollout.plan is not None:
         plan = freezing.complete(
@@ -147,7 +150,7 @@ def decide(
         )
         if kind == "promote" and not override:
             freezing.refuse_undecidable(plan, to_stage)
-    packet, judged = build_packet(
+    packet = build_packet(
         record,
         rollout,
         project=rollouts.project_slug(connection, project_id),
@@ -159,6 +162,7 @@ def decide(
         reason=reason,
         at=now(connection),
         is_override=is_override,
+        gate=judged,
     )
     written = Decision(kind, to_stage, state, decider.who, reason, packet, is_override, plan)
     row = rollouts.decide(connection, project_id, rollout, written)
@@ -195,8 +199,7 @@ def _promoted(rollout: Rollout, to: Stage | None) -> tuple[Stage, str]:
     return above, "go"
 
 
-def _refuse_override(record: gate.StageRecord | None, reason: str, decider: Decider, *, asked: bool) -> None:
-    judged = None if record is None else gate.judge(record)
+def _refuse_override(judged: gate.GateAnswer | None, reason: str, decider: Decider, *, asked: bool) -> None:
     if not asked:
         words = "there is no plan" if judged is None else f"{judged.verdict}; {judged.missing}"
         raise Conflict(

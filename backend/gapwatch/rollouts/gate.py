@@ -35,6 +35,7 @@ from gapwatch.statistics.gates.evidence import Bets, bets_on_any, clean_bets, hi
 from gapwatch.statistics.gates.limits import clean_upper
 from gapwatch.store.core.database import Connection
 from gapwatch.store.rollout.evidence import (
+    MOST_EPISODES,
     Evidenced,
     EvidenceRow,
     StageContracts,
@@ -117,6 +118,7 @@ class StageRecord:
     around: Surrounding
     contracts: StageContracts
     levels: dict[int, dict[str, Any]]
+    most: int = MOST_EPISODES
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -138,8 +140,10 @@ def meant_by(rollout: Rollout, until: datetime | None = None, last_seq: int | No
     )
 
 
-def read_record(connection: Connection, project_id: int, rollout: Rollout) -> StageRecord:
-    meant = meant_by(rollout)
+def read_record(
+    connection: Connection, project_id: int, rollout: Rollout, most: int = MOST_EPISODES
+) -> StageRecord:
+    meant = replace(meant_by(rollout), most=most)
     rows = stage_episodes(connection, project_id, meant)
     sets = {row.condition_set_id for row in rows if row.condition_set_id is not None}
     return StageRecord(
@@ -148,6 +152,7 @@ def read_record(connection: Connection, project_id: int, rollout: Rollout) -> St
         surrounding(connection, project_id, meant),
         stage_contracts(connection, project_id, meant),
         condition_levels(connection, project_id, sets) if sets else {},
+        most,
     )
 
 

@@ -13,14 +13,13 @@ from gapwatch.rollouts.gate import (
     StageRecord,
     cells_of,
     e_path,
-    judge,
     meant_by,
     reference_of,
     successes,
 )
 from gapwatch.rollouts.plan import DRILL_DAYS, TESTED, of_stage
 from gapwatch.statistics.gates.limits import relative_change
-from gapwatch.store.rollout.evidence import MOST_EPISODES, QUERY, EvidenceRow
+from gapwatch.store.rollout.evidence import QUERY, EvidenceRow
 from gapwatch.store.rollout.rollouts import Rollout
 
 VERSION = 1
@@ -40,9 +39,9 @@ def build_packet(
     reason: str,
     at: datetime,
     is_override: bool,
-) -> tuple[dict[str, Any], GateAnswer | None]:
-    """The packet of a decision, and the gate as it stood. Without a plan there is nothing to judge."""
-    gate = None if record is None else judge(record)
+    gate: GateAnswer | None,
+) -> dict[str, Any]:
+    """The packet of a decision. Without a plan there is nothing to judge."""
     packet: dict[str, Any] = {
         "version": VERSION,
         "project": project,
@@ -66,8 +65,8 @@ def build_packet(
         "retention": "standard" if rollout.plan is None else rollout.plan["retention"],
     }
     if record is None or gate is None:
-        return packet | {"claims": [], "gate": None, "deviations": ["There was no plan."]}, None
-    return packet | _of_record(record, gate, at, is_override=is_override), gate
+        return packet | {"claims": [], "gate": None, "deviations": ["There was no plan."]}
+    return packet | _of_record(record, gate, at, is_override=is_override)
 
 
 def _of_record(record: StageRecord, gate: GateAnswer, at: datetime, *, is_override: bool) -> dict[str, Any]:
@@ -93,7 +92,7 @@ def _of_record(record: StageRecord, gate: GateAnswer, at: datetime, *, is_overri
                 "since": utc(meant_by(record.rollout).since),
                 "until": utc(at),
                 "last_seq": max((row.seq for row in record.rows), default=0),
-                "limit": MOST_EPISODES,
+                "limit": record.most,
             },
             "rows": len(record.rows),
             "row_set_hash": row_set_hash(record.rows),
@@ -189,8 +188,8 @@ def _deviations(record: StageRecord, gate: GateAnswer, *, is_override: bool) -> 
         found.append(
             f"{record.around.other_stages} episodes of this version were sent with another stage; none counts."
         )
-    if len(record.rows) >= MOST_EPISODES:
-        found.append(f"Of more episodes than {count(MOST_EPISODES)} only so many were judged.")
+    if len(record.rows) >= record.most:
+        found.append(f"Of more episodes than {count(record.most)} only so many were judged.")
     unknown = [f"{criterion.id} ({criterion.unknown})" for criterion in gate.criteria if criterion.unknown]
     if unknown:
         found.append(f"Some episodes do not say what is asked: {', '.join(unknown)}; they count as bad.")

@@ -81,6 +81,7 @@ def _reproduce(connection: Connection, project_id: int, row: DecisionRow, packet
         datetime.fromisoformat(asked["since"]),
         datetime.fromisoformat(asked["until"]),
         asked["last_seq"],
+        asked["limit"],
     )
     rows = stage_episodes(connection, project_id, meant)
     if row_set_hash(rows) != evidence["row_set_hash"]:
@@ -104,6 +105,7 @@ def _reproduce(connection: Connection, project_id: int, row: DecisionRow, packet
             packet["versions"]["calibration"],
         ),
         condition_levels(connection, project_id, sets) if sets else {},
+        asked["limit"],
     )
     differing = [name for name, value in judge(record).as_json().items() if value != packet["gate"][name]]
     criteria = {criterion["id"]: criterion for criterion in of_stage(record.plan, record.rollout.stage)}

@@ -10,6 +10,8 @@ from sqlalchemy import Connection, text
 
 # Of one stage; beyond it the first are judged, and of a full deployment the newest.
 MOST_EPISODES = 100_000
+# Of a decision that robots wait for: the newest, so that it takes no longer after years.
+MOST_IN_HASTE = 5_000
 # Robots may send what they kept for so long; what is older is history, whenever it comes.
 LATEST = "30 days"
 
@@ -54,6 +56,11 @@ class Evidenced:
     since: datetime
     until: datetime | None = None
     last_seq: int | None = None
+    most: int = MOST_EPISODES
+
+    @property
+    def is_newest(self) -> bool:
+        return self.stage == "full" or self.most < MOST_EPISODES
 
     def bound(self, project_id: int) -> dict[str, Any]:
         return {
@@ -70,12 +77,12 @@ class Evidenced:
 
 def stage_episodes(connection: Connection, project_id: int, meant: Evidenced) -> list[EvidenceRow]:
     """Every episode once, in the order of arrival."""
-    statement = f"{QUERY} DESC" if meant.stage == "full" else QUERY
+    statement = f"{QUERY} DESC" if meant.is_newest else QUERY
     rows = connection.execute(
-        text(f"{statement} LIMIT :most"), meant.bound(project_id) | {"most": MOST_EPISODES}
+        text(f"{statement} LIMIT :most"), meant.bound(project_id) | {"most": meant.most}
     ).all()
     found = [EvidenceRow(*row) for row in rows]
-    return found[::-1] if meant.stage == "full" else found
+    return found[::-1] if meant.is_newest else found
 
 
 @dataclass(frozen=True)
