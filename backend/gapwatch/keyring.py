@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from cachetools import LRUCache, TTLCache
 from starlette.requests import Request
 
-from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, bearer, hash_key
+from gapwatch.access.keys import PREFIX_LENGTH, KeyHolder, KeyNumber, bearer, hash_key
 from gapwatch.errors import Forbidden, NotSignedIn
 from gapwatch.store.core.pool import Pool
 from gapwatch.store.people.keys import find_key, touch_key
@@ -29,7 +29,7 @@ class Keyring:
         # With the time before the look-up: a key that is revoked during it must not live longer.
         self._holders: LRUCache[str, tuple[float, KeyHolder | None]] = LRUCache(MOST_REMEMBERED)
         self._looking: dict[str, asyncio.Task[KeyHolder | None]] = {}
-        self._lately_touched: TTLCache[int, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
+        self._lately_touched: TTLCache[KeyNumber, None] = TTLCache(MOST_REMEMBERED, TOUCH_EVERY_S)
 
     async def authorize(self, authorization: list[str], scope: str, client: str | None) -> KeyHolder:
         """Return the holder of a valid key with the scope."""
@@ -86,8 +86,8 @@ class Keyring:
     async def _look_up(self, prefix: str, now: float) -> KeyHolder | None:
         async with self._pool.answering(ANSWER_WITHIN_S) as connection:
             holder = await find_key(connection, prefix)
-            if holder is not None and holder.key_id not in self._lately_touched:
-                self._lately_touched[holder.key_id] = None
+            if holder is not None and holder.key not in self._lately_touched:
+                self._lately_touched[holder.key] = None
                 await touch_key(connection, holder)
         self._holders[prefix] = (now, holder)
         return holder

@@ -142,24 +142,26 @@ def test_an_empty_bucket_refuses_until_it_is_full_again(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     buckets = RateLimits(per_second=10)
     for _ in range(20):
-        buckets.check(1)
-        buckets.take(1, 1)
+        buckets.check((7, 1))
+        buckets.take((7, 1), 1)
     with pytest.raises(TooManyRequests) as refused:
-        buckets.check(1)
+        buckets.check((7, 1))
     assert refused.value.headers["Retry-After"] == "1"
-    buckets.check(2)
+    # Another key of the project, and the one that another project counts as its first.
+    buckets.check((7, 2))
+    buckets.check((8, 1))
     now[0] = 0.2
-    buckets.check(1)
+    buckets.check((7, 1))
 
 
 def test_a_large_batch_is_taken_and_waited_for(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     buckets = RateLimits(per_second=10)
-    buckets.check(1)
-    buckets.take(1, 120)
+    buckets.check((7, 1))
+    buckets.take((7, 1), 120)
     with pytest.raises(TooManyRequests) as refused:
-        buckets.check(1)
+        buckets.check((7, 1))
     assert refused.value.headers["Retry-After"] == "10"
 
 

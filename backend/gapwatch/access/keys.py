@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
+from typing import TypeAlias
 
 PREFIX = "gw_"
 # Letters of the random part that are stored in the clear, to find the row and to recognise a key in a list.
 PREFIX_LENGTH = len(PREFIX) + 8
 LONGEST_KEY = 64
+
+# A project and the number of a key in it: each project counts for itself.
+KeyNumber: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class KeyHolder:
     revoked_at: datetime | None
     # Where it may be used from; nothing: from anywhere.
     networks: Sequence[str] = ()
+
+    @property
+    def key(self) -> KeyNumber:
+        """What tells this key from every other one."""
+        return self.project_id, self.key_id
 
     def is_from_here(self, client: str | None) -> bool:
         """Whether the key may be used from an address."""

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 
+from gapwatch.access.keys import KeyNumber
 from gapwatch.errors import TooManyRequests
 
 BURST_S = 2.0
@@ -35,11 +36,11 @@ class RateLimits:
     def __init__(self, per_second: float) -> None:
         self._rate = per_second
         self._capacity = max(1.0, per_second * BURST_S)
-        self._buckets: LRUCache[int, _TokenBucket] = LRUCache(MOST_KEYS)
+        self._buckets: LRUCache[KeyNumber, _TokenBucket] = LRUCache(MOST_KEYS)
 
-    def check(self, key_id: int) -> None:
+    def check(self, key: KeyNumber) -> None:
         """Refuse while the bucket is empty. Called before a body is read, so that refusing costs little."""
-        bucket = self._filled(key_id)
+        bucket = self._filled(key)
         if bucket.tokens <= 0:
             seconds = math.ceil(-bucket.tokens / self._rate) or 1
             raise TooManyRequests(
@@ -47,15 +48,15 @@ class RateLimits:
                 headers={"Retry-After": str(seconds)},
             )
 
-    def take(self, key_id: int, episodes: int) -> None:
+    def take(self, key: KeyNumber, episodes: int) -> None:
         """Take tokens. A batch larger than the bucket leaves a debt, and the next request waits that long."""
-        self._filled(key_id).tokens -= episodes
+        self._filled(key).tokens -= episodes
 
-    def _filled(self, key_id: int) -> _TokenBucket:
+    def _filled(self, key: KeyNumber) -> _TokenBucket:
         now = time.monotonic()
-        bucket = self._buckets.get(key_id)
+        bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key_id] = _TokenBucket(self._capacity, now)
+            bucket = self._buckets[key] = _TokenBucket(self._capacity, now)
         bucket.tokens = min(self._capacity, bucket.tokens + (now - bucket.filled_at) * self._rate)
         bucket.filled_at = now
         return bucket
@@ -66,7 +67,7 @@ class BatchSlots:
 
     def __init__(self) -> None:
         # A semaphore lives as long as a batch holds it or waits for it.
-        self._slots: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+        self._slots: WeakValueDictionary[KeyNumber, asyncio.Semaphore] = WeakValueDictionary()
 
-    def of(self, key_id: int) -> asyncio.Semaphore:
-        return self._slots.setdefault(key_id, asyncio.Semaphore(BATCHES_AT_A_TIME))
+    def of(self, key: KeyNumber) -> asyncio.Semaphore:
+        return self._slots.setdefault(key, asyncio.Semaphore(BATCHES_AT_A_TIME))

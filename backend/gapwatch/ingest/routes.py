@@ -87,7 +87,7 @@ class IngestRoutes:
         media_type(call.first(b"content-type"), (JSON,))
         clock = read_clock(call.first(b"gapwatch-sent-at"))
         raw = await read_body(call, LARGEST_SINGLE)
-        self._rate_limits.take(holder.key_id, 1)
+        self._rate_limits.take(holder.key, 1)
         try:
             episode = self._reader.read_one(holder.project_id, raw, clock)
         except RecordRefused as refused:
@@ -96,7 +96,7 @@ class IngestRoutes:
         status = await self._group.store(episode)
         spool_age = call.first(SPOOL_AGE)
         if spool_age is not None:
-            await self._spool_ages.note(holder.key_id, spool_age, [episode])
+            await self._spool_ages.note(holder.key, spool_age, [episode])
         fault = _fault_of(status)
         if fault is not None:
             if status in CONFLICTS:
@@ -115,16 +115,16 @@ class IngestRoutes:
         kind = media_type(call.first(b"content-type"), (JSON, NDJSON))
         clock = read_clock(call.first(b"gapwatch-sent-at"))
         strict = "handling=strict" in (call.first(b"prefer") or "").replace(" ", "").lower()
-        async with self._batch_slots.of(holder.key_id):
+        async with self._batch_slots.of(holder.key):
             body = await read_body(call, LARGEST_BATCH)
             batch = await self._reader.read_batch(holder.project_id, body, kind, clock)
-            self._rate_limits.take(holder.key_id, batch.sent)
+            self._rate_limits.take(holder.key, batch.sent)
             outcome = await self._store_batch(holder, batch, lambda: split_batch(body, kind), strict=strict)
         if outcome["accepted"]:
             self._nudge("fold")
         spool_age = call.first(SPOOL_AGE)
         if spool_age is not None:
-            await self._spool_ages.note(holder.key_id, spool_age, batch.episodes)
+            await self._spool_ages.note(holder.key, spool_age, batch.episodes)
         return RawAnswer(200, _encode(outcome | clock.as_answer()))
 
     async def put_episode(self, request: Request) -> Response:
@@ -165,7 +165,7 @@ class IngestRoutes:
 
     async def _authorize(self, call: Call, scope: str = "ingest") -> KeyHolder:
         holder = await self._keyring.authorize(call.all(b"authorization"), scope, call.client)
-        self._rate_limits.check(holder.key_id)
+        self._rate_limits.check(holder.key)
         self._disk_space.refuse_when_full()
         return holder
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import structlog
 from cachetools import TTLCache
 
+from gapwatch.access.keys import KeyNumber
 from gapwatch.ingest.packing.packed_episodes import PackedEpisode
 from gapwatch.store.write.accept import Acceptor
 from gapwatch.store.write.spool_ages import robot_of
@@ -29,7 +30,7 @@ REMEMBER_S = 3600.0
 MOST_REMEMBERED = 10_000
 
 # A key and a robot.
-Sender: TypeAlias = tuple[int, str | None]
+Sender: TypeAlias = tuple[KeyNumber, str | None]
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
@@ -41,13 +42,13 @@ class SpoolAges:
         # Senders that this process noted as being behind.
         self._behind: TTLCache[Sender, None] = TTLCache(MOST_REMEMBERED, REMEMBER_S)
 
-    async def note(self, key_id: int, header: str, episodes: Sequence[PackedEpisode]) -> None:
+    async def note(self, key: KeyNumber, header: str, episodes: Sequence[PackedEpisode]) -> None:
         """Note what a sender said, if it says something. A header that is no number says nothing."""
         age_s = read_age(header)
         if age_s is None or not episodes:
             return
         # Many robots may share a key; the first robot of a batch stands for whoever sent it.
-        sender = (key_id, robot_of(episodes[0].context))
+        sender = (key, robot_of(episodes[0].context))
         is_behind = age_s > SMALLEST_AGE_S
         if sender in self._lately_noted if is_behind else sender not in self._behind:
             return
