@@ -136,7 +136,8 @@ def test_unknown_names_are_registered_once(client, project):
 def test_a_deployment_is_described_by_its_newest_episode(client, project):
     def described():
         return project.rows(
-            "SELECT p.version, d.stage FROM deployments d JOIN policies p ON p.id = d.policy_id WHERE d.project_id = :p"
+            "SELECT p.version, d.stage FROM deployments d JOIN policies p USING (project_id)"
+            " WHERE p.id = d.policy_id AND project_id = :p"
         )
 
     def send(version, stage, at):
@@ -166,7 +167,8 @@ def test_a_late_episode_seen_by_a_fresh_process_does_not_stop_newer_ones_from_de
     send("A", 2)
     send("A", 6)
     described = project.value(
-        "SELECT p.version FROM deployments d JOIN policies p ON p.id = d.policy_id WHERE d.project_id = :p"
+        "SELECT p.version FROM deployments d JOIN policies p USING (project_id)"
+        " WHERE p.id = d.policy_id AND project_id = :p"
     )
     assert described == "A"
 
