@@ -66,7 +66,6 @@ class Worker:
         def fold() -> None:
             if fold_due_work(self.database):
                 self._nudge("watch")
-                self._nudge("lead")
 
         @self.celery.task(name=pipeline.LEAD)
         def lead() -> None:

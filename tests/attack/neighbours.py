@@ -35,10 +35,11 @@ class Neighbour:
     numbers: dict[str, int]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Every row of the tenant."""
+        """Every row of the tenant, but for what the worker keeps beside it in its own time."""
+        row = "(to_jsonb(t) - '{lead,lead_version,led_at}'::text[])::text"
         return {
             table: self.project.value(
-                f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {table} t WHERE project_id = :p"
+                f"SELECT md5(coalesce(string_agg({row}, '|' ORDER BY {row}), '')) FROM {table} t WHERE project_id = :p"
             )
             for table in TENANTS_TABLES
         }
@@ -82,6 +83,11 @@ def make_neighbour(service: Service, database: Database) -> Neighbour:
         " SELECT :p, 'success', 'firing', 'warning', :rule, 'drop', id, :incident FROM deployments WHERE project_id = :p RETURNING id",
         rule=f"{MARK}-rule",
         incident=numbers["incident_id"],
+    )
+    numbers["decision_id"] = project.value(
+        "INSERT INTO decisions (project_id, deployment_id, kind, from_stage, to_stage, state, revision, who, reason, packet, packet_hash)"
+        " SELECT :p, id, 'hold', 'full', 'full', 'go', 1, :mark, :mark, '{}', :mark FROM deployments WHERE project_id = :p RETURNING id",
+        mark=MARK,
     )
     somebody(project, "admin")
     numbers["user_id"] = project.value("SELECT user_id FROM members WHERE project_id = :p")

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import text
 
 from gapwatch.rollup.verify import verify_project
-from gapwatch.store.fold import presents
 from gapwatch.statistics.change.present import REACH
+from gapwatch.store.fold import presents
 from gapwatch.tally.presents import ATTEMPTS, PresentFacts, RecentAttempt, make_present
 from parts import episode, wait_until
 
