@@ -178,3 +178,15 @@ def test_half_way_back_is_not_over_while_it_would_alarm_again():
         recovered = coins(rng, (0.9, 1000), (0.6, 200), (0.9, 400))
         assert [crossing.kind for crossing in watched(recovered)][:2] == ["breach", "recovery"]
     assert stays >= 8
+
+
+def test_far_above_a_gate_it_is_soon_over_and_half_way_to_it_is_not():
+    rng = np.random.default_rng(9)
+    gate, waits, ended = LevelWatch(limit=0.6), [], 0
+    for _ in range(40):
+        crossings = watched(coins(rng, (0.92, 360), (0.3, 120), (0.92, 400)), gate)
+        waits += [crossing.number - 479 for crossing in crossings if crossing.kind == "recovery"]
+        crossings = watched(coins(rng, (0.92, 360), (0.3, 120), (0.45, 1000)), gate)
+        ended += any(crossing.kind == "recovery" for crossing in crossings)
+    assert len(waits) == 40 and np.median(waits) <= 80
+    assert ended <= 4

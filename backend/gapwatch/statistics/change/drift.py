@@ -60,7 +60,8 @@ class Climb:
 
     Half way is measured from all `n` episodes since the fall, not only from those that raised the alarm: they were
     the worst. The episodes since it rose must also reach `enough` on average, and be as many as tell that from
-    half way: better and still below what raises the alarm is not over, and would be told again.
+    half way: better and still below what raises the alarm is not over, and would be told again. Fewer do
+    that tell their own mean from `enough`: from a gate of 60 % half way is near, and 92 % is far above both.
     """
 
     goal: float
@@ -97,10 +98,15 @@ class Climb:
     def is_over(self, evidence: float, clear_arl: float) -> bool:
         if evidence < clear_arl or self.risen_total < self.enough * self.risen_n:
             return False
-        half_way = within_scale((self.goal + self.fell_to) / 2)
-        above = max(0.01, self.enough - half_way)
-        needed = Z_RISE**2 * half_way * (1 - half_way) / above**2
-        return self.risen_n >= min(needed, LONGEST_RISE)
+        half_way, enough = within_scale((self.goal + self.fell_to) / 2), within_scale(self.enough)
+        from_half_way = _episodes_that_tell(self.enough, half_way)
+        from_enough = _episodes_that_tell(self.risen_total / self.risen_n, enough)
+        return self.risen_n >= min(from_half_way, from_enough, LONGEST_RISE)
+
+
+def _episodes_that_tell(level: float, lower: float) -> float:
+    """How many have a mean that is `Z_RISE` standard errors above the lower level."""
+    return Z_RISE**2 * lower * (1 - lower) / max(0.01, level - lower) ** 2
 
 
 @dataclass
@@ -206,8 +212,9 @@ def update_level(
     the start and the fall, of `FALLS`, for which the likelihood ratio against the reference's mean is largest (the
     CUSUM of its logarithm last at zero): bets are made against p₀, and win later than that. Recovery: the same
     statistic upwards, against the level half way back, reaches `clear_arl`, and the episodes since it rose are at
-    p₀ or above. Assumes numbers in [0, 1], each with a mean of p₀ or more given its past; they need not be
-    independent or equal in distribution. Where days or
+    p₀ or above, and enough to tell p₀ from half way or themselves from p₀ (by 4
+    standard errors; at most 250). Assumes numbers in [0, 1], each with a mean of p₀ or more given its past; they
+    need not be independent or equal in distribution. Where days or
     unnamed sessions move together that mean falls below p₀ at times; dividing by d makes up for it in the normal
     approximation, which is measured (`bench/oncall.py`) and not a bound. Named sessions: `drift_by_sessions.py`.
     Source: Shin, Ramdas & Rinaldo 2023 (e-detectors); McCullagh & Nelder 1989 (quasi-likelihood). Measured with
