@@ -160,7 +160,8 @@ def test_episodes_that_are_bad_in_every_respect_are_one_notification_and_one_res
     rng = np.random.default_rng(6)
     add_webhook(watched, receiver)
     post(watched, sims(rng, 0.97, 400))
-    for part in (rich(rng, False, 300, 0), rich(rng, True, 100, 300)):
+    # Reward is held against the first 400.
+    for part in (rich(rng, False, 450, 0), rich(rng, True, 100, 450)):
         post(watched, [{name: value for name, value in record.items() if value is not None} for record in part])
     wait_until(lambda: receiver.webhooks("trigger"), 15, what="the notification")
     wait_until(lambda: is_idle(watched), 30, what="everything watched")
@@ -168,7 +169,7 @@ def test_episodes_that_are_bad_in_every_respect_are_one_notification_and_one_res
     with watched.client("read") as client:
         rules = {alert["rule"] for alert in client.get("/alerts", params={"state": "open"}).json()["alerts"]}
     assert {"success-drift", "success-below-sim", "reward-drift", "interventions-drift", "signal-drift"} <= rules
-    good = [{k: v for k, v in record.items() if v is not None} for record in rich(rng, False, 120, 400)]
+    good = [{k: v for k, v in record.items() if v is not None} for record in rich(rng, False, 120, 550)]
     post(watched, good)
     wait_until(lambda: receiver.webhooks("resolve"), 20, what="the resolve")
     wait_until(lambda: is_idle(watched), 30, what="everything watched")

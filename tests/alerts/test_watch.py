@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.answers.sides import clustering_caution
+from gapwatch.errors import Conflict
 from gapwatch.incidents import alert_actions
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.store.alerting import watch_queue
@@ -83,15 +84,17 @@ def test_two_watchers_of_one_project_do_not_wait_for_each_other(stage):
 
 def test_one_open_alert_a_series_whatever_two_workers_do(stage):
     stage.fall()
-    with pytest.raises(Exception, match="alerts_one_open_per_series"):
+    with pytest.raises(Conflict, match="stored the same") as refused:
         stage.run(
             "INSERT INTO alerts (project_id, deployment_id, rule, kind, series, state, severity)"
             " VALUES (1, 1, 'success-drift', 'drift', 'success', 'firing', 'warning')"
         )
-    with pytest.raises(Exception, match="incidents_one_open_per_deployment"):
+    assert "alerts_one_open_per_series" in str(refused.value.__cause__)
+    with pytest.raises(Conflict, match="stored the same") as refused:
         stage.run(
             "INSERT INTO incidents (project_id, deployment_id, state, severity) VALUES (1, 1, 'firing', 'info')"
         )
+    assert "incidents_one_open_per_deployment" in str(refused.value.__cause__)
 
 
 def test_the_order_of_arrival_counts_also_when_folding_was_out_of_order(stage):
@@ -349,7 +352,7 @@ def ledger_of(monkeypatch, certain, doubtful):
         SimpleNamespace(category=certain, contribution=0.3, interval=(0.1, 0.5)),
         SimpleNamespace(category=doubtful, contribution=0.2, interval=(-0.1, 0.5)),
     ]
-    ledger = SimpleNamespace(categories=parts, unattributed=SimpleNamespace(contribution=0.1))
+    ledger = SimpleNamespace(categories=parts, unattributed=SimpleNamespace(contribution=0.1), warnings=())
     monkeypatch.setattr("gapwatch.answers.category_costs.answer_ledger", lambda _: ledger)
 
 
