@@ -16,11 +16,24 @@ from parts import clean_environment, reachable, wait_until
 FEW = "oslo-lab-1"
 
 
+def told(pages, is_of_rollouts):
+    """What the pager got: news of rollouts, or everything else."""
+    found = map(json.loads, pages.read_text().splitlines())
+    return [page for page in found if (page["action"] == "rollout") == is_of_rollouts]
+
+
 def assert_told_in_one_line(pages):
-    [line] = [json.loads(page) for page in pages.read_text().splitlines()]
-    assert "seoul-arm-4" in line["import"]["from_the_first_day"]
+    [line] = told(pages, is_of_rollouts=False)
     assert {"austin-pack-2", "turin-cell-1"} <= set(line["import"]["changed"])
+    # It never drove: what it proposed in shadow is for its gate.
+    assert "seoul-arm-4" not in json.dumps(line)
     assert "zurich-sort-2" not in json.dumps(line)
+
+
+def assert_decisions_were_told(pages):
+    found = [page for page in told(pages, is_of_rollouts=True) if "decision" in page]
+    kinds = {page["deployment"]: page["decision"]["kind"] for page in found}
+    assert kinds == {"lisbon-pick-5": "promote", "seoul-arm-4": "stop", "austin-pack-2": "rollback"}
 
 
 def incidents(data_dir):
@@ -82,8 +95,13 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                     )
                     assert 49_000 < int(said[1]) < 53_000
                     pages = data_dir / "demo" / "pages.ndjson"
-                    wait_until(pages.read_text, 150, what="the line about the import")
+                    wait_until(
+                        lambda: told(pages, is_of_rollouts=False),  # noqa: B023
+                        150,
+                        what="the line about the import",
+                    )
                     assert_told_in_one_line(pages)
+                    assert_decisions_were_told(pages)
                     wait_until(
                         lambda: sum(state == "acknowledged" for _, state, *_ in incidents(data_dir)) == 2,
                         60,
@@ -93,7 +111,7 @@ def test_the_demo_prints_address_and_sign_in_and_shows_a_fleet_twice_in_a_row(tm
                 else:
                     assert "demo fleet:" not in log_path.read_text()
                 wait_until(
-                    lambda: re.search(r"\bn 9\b", browser.get("/").text),
+                    lambda: re.search(r"\bn 9\b", browser.get(f"/deployments/{FEW}").text),
                     60,
                     what="the counts: the same in the second run, so nothing was doubled",
                 )
