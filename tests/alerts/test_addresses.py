@@ -45,7 +45,7 @@ def test_of_several_addresses_those_that_agreed_are_told_and_the_others_are_name
     [notification] = [mail for mail in mail_server.mails if "May Gapwatch" not in mail["Subject"]]
     assert notification["To"] == BEN
     [(answer,)] = stage.rows(
-        "SELECT a.answer FROM delivery_attempts a JOIN deliveries d ON d.id = a.delivery_id WHERE d.action = 'trigger'"
+        "SELECT a.answer FROM delivery_attempts a JOIN deliveries d ON d.project_id = a.project_id AND d.id = a.delivery_id WHERE d.action = 'trigger'"
     )
     assert answer.endswith(f"; waiting for confirmation: {ANNA}")
 

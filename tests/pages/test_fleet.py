@@ -81,7 +81,7 @@ def test_the_fleet_is_ordered_filtered_and_glanced_at(service, person, project):
         lead = {name: own["lead"][name] for name in ("category", "contribution", "interval")}
         lead |= {"drop": own["ledger"]["drop"]}
         wait_until(lambda: entries(browser, "/")[0]["lead"] == lead)
-        words = f"{100 * lead['contribution']:.1f} of {100 * lead['drop']:.1f} points in its ledger"
+        words = f"{100 * lead['contribution']:.1f} of {100 * lead['drop']:.1f} points"
         assert words in browser.get("/").text
         assert page["worst"] == page["entries"][0]
         assert page["last_day"]["real"] == 10

@@ -78,7 +78,7 @@ def settle(connection: Connection, labels: DeploymentLabels, rules: Sequence[Rul
 
 def settle_one(connection: Connection, project_id: int, deployment_id: int, link_base: str) -> None:
     """Settle an incident whose notification was held back until now."""
-    watch_queue.lock_deployment(connection, deployment_id)
+    watch_queue.lock_deployment(connection, project_id, deployment_id)
     rules = alert_settings.rules(connection, project_id)
     settle(connection, labels_of(connection, project_id, deployment_id), rules, link_base)
 

@@ -140,7 +140,7 @@ def _step(project_id: int, deployment_id: int, link_base: str) -> Callable[[Conn
     def step(connection: Connection) -> int:
         if not watch_queue.try_lock_project(connection, project_id):
             return 0
-        watch_queue.lock_deployment(connection, deployment_id)
+        watch_queue.lock_deployment(connection, project_id, deployment_id)
         rewatch = rewatches.due_rewatch(connection, project_id, deployment_id)
         if rewatch is None:
             return 0

@@ -200,7 +200,7 @@ def _end_needless_alerts(project: _Project) -> None:
             moved = where.get(alert.series, alert.deployment_id) != alert.deployment_id
             note = "heard in another deployment" if moved else None
         if note is not None:
-            watch_queue.lock_deployment(project.connection, alert.deployment_id)
+            watch_queue.lock_deployment(project.connection, project.id, alert.deployment_id)
             alert_moves.move_alert(
                 project.connection, project.id, alert, "recovery", alert_moves.SERVICE, note, alert.evidence
             )
@@ -266,7 +266,7 @@ def _apply(project: _Project, finding: _Finding, follows: str | None) -> bool:
     evidence = evidence_of(finding.deployment, finding.silence, finding.members)
     if follows is not None:
         evidence["together_with"] = follows
-    watch_queue.lock_deployment(connection, deployment_id)
+    watch_queue.lock_deployment(connection, project.id, deployment_id)
     alert = alert_transitions.open_alert(connection, project.id, deployment_id, rule.name, ALL_ROBOTS)
     if alert is None and finding.deployment.silence is None:
         alert_moves.apply_input(connection, project.id, deployment_id, rule, ALL_ROBOTS, "breach", evidence)
@@ -299,7 +299,7 @@ def _find_missed_robots(project: _Project, deployments: Sequence[SenderPresence]
             silence = judge(robot, params, project.now, around)
             if silence is None:
                 continue
-            watch_queue.lock_deployment(project.connection, robot.deployment_id)
+            watch_queue.lock_deployment(project.connection, project.id, robot.deployment_id)
             alert_moves.apply_input(
                 project.connection,
                 project.id,

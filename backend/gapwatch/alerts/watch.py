@@ -73,7 +73,7 @@ def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], 
         episodes = watch_queue.episodes_of(connection, project_id, rows)
         note_simulation(connection, project_id, [episode_id for row in rows for episode_id in row.episode_ids])
         for deployment_id in sorted(episodes):
-            watch_queue.lock_deployment(connection, deployment_id)
+            watch_queue.lock_deployment(connection, project_id, deployment_id)
             _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
             presents.refresh_where_facts_changed(connection, project_id, deployment_id)
         watch_queue.finish_rows(connection, project_id, rows)

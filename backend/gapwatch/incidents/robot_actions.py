@@ -43,7 +43,7 @@ def set_status(
     """
     place = robot_statuses.place_of(connection, project_id, robot)
     if place is not None:
-        lock_deployment(connection, place.deployment_id)
+        lock_deployment(connection, project_id, place.deployment_id)
     at = now(connection)
     current = robot_statuses.status_of(connection, project_id, robot)
     reason_against = objection(current, said_at=at - wish.age, by_robot=by_robot, now=at)
@@ -71,7 +71,7 @@ def move_robot(
     if place is None:
         return False
     for deployment_id in sorted({place.deployment_id, to.deployment_id}):
-        lock_deployment(connection, deployment_id)
+        lock_deployment(connection, project_id, deployment_id)
     if place.deployment_id == to.deployment_id:
         return True
     at = now(connection)

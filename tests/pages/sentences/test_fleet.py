@@ -43,7 +43,7 @@ def test_of_several_the_first_is_named_in_the_words_of_its_reason():
     steady = a_row(moved=NowMoved(0.0, (-5.0, 5.0), "steady"))
     burning = [Burning(an_alert(), steady), Burning(an_alert("oslo"), a_row())]
     assert str(fire(burning, 3, "/alerts", WORST)) == (
-        "▼ 2 deployments need attention. turin-cell-1: success fell from 91 % to 70 %. Unacknowledged."
+        "▼ 2 deployments need attention. turin-cell-1: 51 % now, 95 % in simulation. Unacknowledged."
     )
     silent = Burning(an_alert(reason="silence", headline="silent for 2 hours"), a_row())
     assert "silent for 2 hours" in str(fire([silent], 1, "/alerts", WORST))

@@ -11,7 +11,7 @@ from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.sentences.deployment import share_word
 from gapwatch.pages.sentences.present import ARROWS, odd_robot, standing
 from gapwatch.pages.sentences.sentence import Part, Sentence, percent_range, say, small, strong, together
-from gapwatch.pages.words import SEVERITIES, category_name, count, plural, points
+from gapwatch.pages.words import SEVERITIES, category_name, count, percent, plural, points
 
 # Stages in which the policy moves no robot.
 DRIVES_NOTHING = ("shadow", "offline")
@@ -65,6 +65,9 @@ def _news(burning: Burning) -> str:
         return standing(burning.row.now, burning.row.now.computed_at)
     if burning.alert.reason == "performance" and (robot := odd_robot(burning.row.now)) is not None:
         return robot.removesuffix(".")
+    rate, sim = burning.row.now.estimate.value, burning.row.now.sim.value
+    if burning.alert.reason == "performance" and rate is not None and sim is not None and rate < sim:
+        return f"{percent(rate, 0)} % now, {percent(sim, 0)} % in simulation"
     return burning.alert.headline
 
 

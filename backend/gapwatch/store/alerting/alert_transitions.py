@@ -61,7 +61,7 @@ def lock_alert(connection: Connection, project_id: int, alert_id: int) -> OpenAl
     ).scalar()
     if deployment_id is None:
         return None
-    lock_deployment(connection, deployment_id)
+    lock_deployment(connection, project_id, deployment_id)
     return OpenAlert(**connection.execute(text(f"{_ALERT} AND id = :id"), key).mappings().one())
 
 

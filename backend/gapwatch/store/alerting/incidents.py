@@ -164,7 +164,7 @@ def lock_incident(connection: Connection, project_id: int, incident_id: int) -> 
     row = connection.execute(statement, key).mappings().first()
     if row is None:
         return None
-    lock_deployment(connection, row["deployment_id"])
+    lock_deployment(connection, project_id, row["deployment_id"])
     return LockedIncident(**connection.execute(statement, key).mappings().one())
 
 

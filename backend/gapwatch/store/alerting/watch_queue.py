@@ -22,8 +22,8 @@ ROWS_AT_MOST = 500
 MOST_OF_LEVELS = 2000
 # More combinations of levels than this are not looked through.
 MOST_SIM_CELLS = 5000
-# Advisory locks: one watcher a project; one writer of the alerts of a deployment.
-WATCHER, DEPLOYMENT = 7301, 7302
+# The first number of an advisory lock: one watcher a project.
+WATCHER = 7301
 
 # Corrections and deletions change numbers that are shown, never what a detector has seen: only first versions
 # come.
@@ -88,10 +88,11 @@ def try_lock_project(connection: Connection, project_id: int) -> bool:
     return bool(connection.execute(statement, {"kind": WATCHER, "p": project_id}).scalar_one())
 
 
-def lock_deployment(connection: Connection, deployment_id: int) -> None:
+def lock_deployment(connection: Connection, project_id: int, deployment_id: int) -> None:
     """Keep everybody else, people and the watch, from moving alerts of a deployment until the transaction ends."""
-    statement = text("SELECT pg_advisory_xact_lock(:kind, :d)")
-    connection.execute(statement, {"kind": DEPLOYMENT, "d": deployment_id})
+    # Deployments are numbered by project: one number would make tenants wait for each other.
+    statement = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+    connection.execute(statement, {"name": f"alerts/{project_id}/{deployment_id}"})
 
 
 def due_rows(connection: Connection, project_id: int, most: int) -> list[DueRow]:

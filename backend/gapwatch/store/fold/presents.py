@@ -16,12 +16,13 @@ from sqlalchemy import Connection, text
 
 from gapwatch.tally.presents import ATTEMPTS, PresentFacts, RecentAttempt, StoredPresent, make_present
 
-# The first of the two numbers of an advisory lock.
-PRESENT_LOCK = 4712
 # Deployments whose attempts are in memory together.
 AT_ONCE = 50
 
-_LOCK = text("SELECT pg_advisory_xact_lock(:lock, id) FROM unnest(CAST(:ids AS int[])) AS id ORDER BY id")
+_LOCK = text("""
+SELECT pg_advisory_xact_lock(hashtextextended(concat('present/', CAST(:p AS int), '/', id), 0))
+FROM unnest(CAST(:ids AS int[])) AS id ORDER BY id
+""")
 # What the watch finds episodes worth changes with each of them; in tenths it seldom does.
 # The first hour of a version comes from the counts; within it, and where that hour was emptied since, from the
 # episodes.
@@ -77,7 +78,7 @@ def refresh_presents(connection: Connection, project_id: int, deployment_ids: Co
     ids = sorted(deployment_ids)
     for start in range(0, len(ids), AT_ONCE):
         part = ids[start : start + AT_ONCE]
-        connection.execute(_LOCK, {"lock": PRESENT_LOCK, "ids": part})
+        connection.execute(_LOCK, {"p": project_id, "ids": part})
         made = dict(make_presents(connection, project_id, part))
         if made:
             connection.execute(
