@@ -20,7 +20,7 @@ def test_each_deployment_shows_both_sides_with_interval_and_n(service, person, p
         client.post("/episodes/batch", json=records).raise_for_status()
     with signed_in(service, person) as browser:
         page = wait_until(
-            lambda: "263" in (text := browser.get("/?window=all").text) and "148" in text and text,
+            lambda: "n 263" in (text := browser.get("/?window=all").text) and "n 148" in text and text,
             what="the counts",
         )
         now = browser.get("/").text
