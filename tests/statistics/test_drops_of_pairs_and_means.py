@@ -12,10 +12,10 @@ from statsmodels.duration.survfunc import SurvfuncRight
 from gapwatch.statistics.estimates.drops import (
     MetricSums,
     duration_drop,
-    mean_drop,
     paired_drop,
     restricted_mean,
 )
+from gapwatch.statistics.estimates.skewed_means import MeanSide, guarded_mean_drop
 
 steady = settings(deadline=None, derandomize=True, database=None)
 
@@ -75,6 +75,10 @@ def test_paired_drop_holds_the_estimate_for_any_pairs(n11, n10, n01, n00):
         assert (drop.low, drop.high) == pytest.approx((-swapped.high, -swapped.low), abs=1e-12)
     else:
         assert (drop.value, drop.reason) == (None, "no pairs")
+
+
+def mean_drop(sim, real, worse):
+    return guarded_mean_drop(MeanSide(sim), MeanSide(real), worse)
 
 
 def test_mean_drop_is_welch():

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from math import inf, sqrt
-from typing import Literal
 
 from gapwatch.statistics.estimates import rates
 from gapwatch.statistics.estimates.rates import (
@@ -172,20 +171,6 @@ class MeanDrop:
     tau: float | None = None
 
 
-def mean_drop(sim: MetricSums, real: MetricSums, worse: Literal["lower", "higher"]) -> MeanDrop:
-    """Drop of a mean, with Welch's t interval.
-
-    Formula: Δ ± t √(s_s²/n_s + s_r²/n_r) at Welch–Satterthwaite's degrees of freedom; Δ = sim − real where lower
-    is worse, real − sim where higher is. Source: Welch 1947. Assumes independent episodes and means near normal:
-    with fewer than about 20 episodes of a very skewed metric the interval is too short. Smallest n: 2 per side.
-    """
-    if not sim.n or not real.n:
-        return MeanDrop(None, None, None, "welch", sim.n, real.n, f"no {'real' if sim.n else 'sim'} episodes")
-    value = (sim.total / sim.n - real.total / real.n) * (1 if worse == "lower" else -1)
-    low, high, reason = _welch(value, (sim.mean_variance, sim.n), (real.mean_variance, real.n))
-    return MeanDrop(value, low, high, "welch", sim.n, real.n, reason)
-
-
 def _welch(value: float, sim: tuple[float, int], real: tuple[float, int]) -> Ends:
     """The interval from each side's variance of the mean and n, or the reason for none."""
     variance = sim[0] + real[0]
@@ -226,7 +211,7 @@ def duration_drop(sim: Samples, real: Samples, tau: float | None = None) -> Mean
     """Time lost, real − sim, when some episodes were cut off (timeouts); never the mean over successes alone.
 
     Formula: difference of the restricted means up to tau; Welch's interval on their variances times m/(m − 1) with
-    m − 1 degrees, m the completions of a side; without cut-offs this is `mean_drop`. tau: the given one or the
+    m − 1 degrees, m the completions of a side; without cut-offs these are plain means. tau: the given one or the
     smaller of the longest durations, never past what both sides observed. Source: Royston & Parmar 2013.
     Assumes what `restricted_mean` assumes. Smallest n: two completions per side.
     """
