@@ -33,6 +33,13 @@ def in_shadow(n_good, n_bad, n_apart, **fields):
     ]
 
 
+def test_names_beyond_ascii_may_have_driven(lab):
+    field = {"executed_by": {"name": "Gre\u0301ifer", "version": "1"}, "steps": 10, "agree": 9}
+    lab.send([shadow(shadow=field)])
+    [listed] = lab.ask("/episodes", domain="real")["episodes"]
+    assert listed["shadow"]["executed_by"]["name"] == "Gr\u00e9ifer"
+
+
 def test_what_drove_in_shadow_is_in_no_rate_of_the_candidate(lab):
     lab.send([*attempts(sim, 90, 10), *attempts(real, 40, 10), *in_shadow(10, 80, 10)])
     lab.send([real("failure", stage="shadow") for _ in range(30)])

@@ -93,7 +93,7 @@ def make_neighbour(service: Service, database: Database) -> Neighbour:
     numbers["user_id"] = project.value("SELECT user_id FROM members WHERE project_id = :p")
     numbers["invitation_id"] = project.value(
         "INSERT INTO invitations (project_id, token_hash, email, role, invited_by, expires_at)"
-        " VALUES (:p, decode(md5(:mark), 'hex'), :mark, 'viewer', :mark, now() + interval '1 hour') RETURNING id",
+        " VALUES (:p, decode(md5(CAST(:mark AS text) || CAST(:p AS text)), 'hex'), :mark, 'viewer', :mark, now() + interval '1 hour') RETURNING id",
         mark=MARK,
     )
     wait_until(

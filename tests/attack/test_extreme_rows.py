@@ -157,7 +157,12 @@ def store(project: Project, rows: list[dict[str, Any]]) -> dict[str, Any]:
             "'drift', :d, :i, :later, CAST(:evidence AS jsonb)) RETURNING id",
             at=first["happened"], later=rows[1]["happened"], d=deployment, i=incident, evidence="{}",
         ).scalar_one()  # fmt: skip
-    return {"{incident_id}": incident, "{alert_id}": alert}
+        decision = run(
+            "INSERT INTO decisions (project_id, deployment_id, kind, from_stage, to_stage, state, revision, who, reason, at, "
+            "packet, packet_hash) VALUES (:p, :d, 'hold', 'full', 'full', 'go', 1, :words, :words, :at, '{}', :words) RETURNING id",
+            d=deployment, at=first["happened"], words=first["words"],
+        ).scalar_one()  # fmt: skip
+    return {"{incident_id}": incident, "{alert_id}": alert, "{decision_id}": decision}
 
 
 def addresses(table: Any, ids: dict[str, Any]) -> list[str]:

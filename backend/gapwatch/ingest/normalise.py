@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from gapwatch.record import EpisodeRecord
 
@@ -37,5 +37,5 @@ def _composed(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_composed, value))
     if isinstance(value, Struct):
-        return type(value)(*map(_composed, astuple(value)))
+        return type(value)(**{name: _composed(member) for name, member in asdict(value).items()})
     return value

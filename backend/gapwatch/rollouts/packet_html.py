@@ -22,7 +22,8 @@ tr{border-bottom:1px solid #d9dde1;padding:.5rem 0;display:block}}
 
 def packet_html(packet: dict[str, Any], packet_hash: str) -> str:
     if "decision" not in packet:
-        return _page(f"{packet['deployment']}: {packet['kind']}", [_section("The packet", packet)], packet)
+        title = f"{packet.get('deployment', 'A decision')}: {packet.get('kind', 'no evidence was kept')}"
+        return _page(title, [_section("The packet", packet)], packet)
     decision, gate = packet["decision"], packet.get("gate")
     title = f"{packet['deployment']}: {decision['kind']}, {decision['from']} → {decision['to']}"
     parts = [

@@ -1,7 +1,7 @@
 """The leading category of every deployment, kept beside its present, for lists of many.
 
 A lead is due again once its deployment's present was made anew, at most every five seconds; and at most every
-minute when anything else of its project changed: sim episodes, the vocabulary, a baseline.
+twenty when anything else of its project changed: sim episodes, the vocabulary, a baseline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ JOIN versions v ON v.id = p.project_id
 JOIN deployments d ON d.project_id = p.project_id AND d.id = p.deployment_id
 WHERE p.since IS NOT NULL AND (p.led_at IS NULL
     OR (p.led_at < p.computed_at AND p.led_at < now() - interval '5 seconds')
-    OR (p.lead_version IS DISTINCT FROM v.version AND p.led_at < now() - interval '1 minute'))
+    OR (p.lead_version IS DISTINCT FROM v.version AND p.led_at < now() - interval '20 seconds'))
 """
 _NEXT = text(f"{_DUE} ORDER BY p.led_at NULLS FIRST, p.project_id, p.deployment_id LIMIT :most")
 _IS_DUE = text(f"SELECT EXISTS ({_DUE})")
