@@ -27,8 +27,10 @@ BEFORE_A_PROJECT = {"api_keys", "browser_sessions", "members", "projects", "user
 # Where nobody is known yet, or who is there is of several projects, or the service asks for itself.
 OF_NO_PROJECT = ("/sign-in", "/sign-out", "/set-up", "/invitation", "/confirm-address", "/account", "/projects",
                  "/healthz", "/readyz", "/static/", "/api/v1/openapi.json")  # fmt: skip
-# COPY, and corrections of what was copied.
+# COPY, and corrections of what was copied; and permits, which are read for all robots that wait over one connection,
+# each answered with the row of its own project (tests/api/test_permits.py).
 INGEST = {
+    ("GET", "/api/v1/deployments/{slug}/permit"),
     ("POST", "/api/v1/episodes"),
     ("POST", "/api/v1/episodes/batch"),
     ("PUT", "/api/v1/episodes/{episode_id}"),
