@@ -29,7 +29,12 @@ from gapwatch.watching.rules import Rule
 
 LINK = "https://gapwatch.example.com"
 SECRET = b"a secret of the tests"
-START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=20)
+# Six to twelve hours ago, at 0, 6, 12 or 18 o'clock: a story of up to a thousand episodes is over before the next of
+# these, so it lies within one day (days are what detectors take for clusters) at whatever hour the tests run.
+QUARTER = timedelta(hours=6)
+EVERY = timedelta(seconds=20)
+NOW = datetime.now(UTC)
+START = NOW - (NOW - datetime.min.replace(tzinfo=UTC)) % QUARTER - QUARTER
 
 
 @dataclass
@@ -142,7 +147,7 @@ class Stage:
                     "reward": None,
                     "session": None,
                 }
-                rows.append(row | columns | {"at": columns["at"] or START + timedelta(minutes=number)})
+                rows.append(row | columns | {"at": columns["at"] or START + number * EVERY})
             connection.execute(
                 text(
                     "INSERT INTO episodes (project_id, id, started_at, policy_id, task_id, deployment_id, domain,"
