@@ -111,23 +111,6 @@ def test_a_cell_without_some_conditions():
     assert without((), cell) == cell
 
 
-def test_sittings_are_counted_without_their_times():
-    sums = Sums()
-    sums.count_session(SCOPE, "success", "a", None, (None, None), 3)
-    sums.count_session(SCOPE, "failure", "a", 8, (None, None), 2)
-    sums.count_session(SCOPE, "success", "a", 8, (5, None), 1)
-    sums.count_session(SCOPE, "aborted", "a", 8, (None, None), 5)
-    sums.count_session(OTHER, "abandoned", None, None, (None, None), 1)
-    assert sums.hours == {(SCOPE, 0): [4, 2, 5, 0], (OTHER, 0): [0, 0, 0, 1]}
-    assert sums.contracts == {(SCOPE, 0, 0): 3, (SCOPE, 0, 8): 8, (OTHER, 0, 0): 1}
-    assert sums.sessions == {(SCOPE, 0, "a"): [4, 2]}
-    assert sums.places == {
-        (SCOPE, 0, 0, 0): [3, 2, 5, 0],
-        (SCOPE, 0, 5, 0): [1, 0, 0, 0],
-        (OTHER, 0, 0, 0): [0, 0, 0, 1],
-    }
-
-
 def test_only_real_episodes_have_a_deployment():
     sums = Sums(
         hours={

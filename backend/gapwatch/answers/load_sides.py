@@ -95,7 +95,8 @@ class _Loader:
     ) -> None:
         self._connection, self._project_id = connection, project_id
         self._subject, self._question, self._needs = subject, question, needs
-        self._edges = WindowEdges(connection, project_id)
+        with_values = question.wanted.is_open and bool((Need.METRICS | Need.SIGNALS) & needs)
+        self._edges = WindowEdges(connection, project_id, with_values=with_values)
         self._before = self._find_before()
 
     def load(self) -> Sides:
@@ -201,14 +202,14 @@ class _Loader:
             counts = (
                 store.each_totals(connection, project_id, [*in_window, *before], self._edges)
                 if is_open and Need.CELLS not in self._needs
-                else store.each_cell_counts(connection, project_id, [*in_window, *before])
+                else store.each_cell_counts(connection, project_id, [*in_window, *before], self._edges)
             )
             return counts[0], counts[1], counts[1], counts[2] if before else ()
         if not is_open:
-            counts = store.each_cell_counts(connection, project_id, [*in_window, all_time])
+            counts = store.each_cell_counts(connection, project_id, [*in_window, all_time], self._edges)
             return counts[0], counts[2], counts[1], ()
         if Need.CELLS in self._needs:
-            counts, totals = store.cell_counts_and_totals(connection, project_id, in_window, all_time)
+            counts, totals = store.cell_counts_and_totals(connection, project_id, in_window, all_time, self._edges)
             return counts[0], totals, counts[1], ()
         counts = store.each_totals(connection, project_id, [*in_window, all_time], self._edges)
         return counts[0], counts[2], counts[1], ()

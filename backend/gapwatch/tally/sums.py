@@ -66,8 +66,6 @@ class Sums:
     values: Measured = field(default_factory=dict)
     sessions: dict[tuple[EpisodeGroup, int, str], Counts] = field(default_factory=dict)
     contracts: dict[tuple[EpisodeGroup, int, int], int] = field(default_factory=dict)
-    # By robot and site; 0 where an episode names none. Only at the edges of a window: rows of cells say it else.
-    places: dict[tuple[EpisodeGroup, int, int, int], Counts] = field(default_factory=dict)
 
     def add(self, other: Sums, sign: int = 1) -> None:
         _add_counts(self.hours, other.hours, sign)
@@ -76,25 +74,6 @@ class Sums:
         _add_numbers(self.failures, other.failures, sign)
         _add_numbers(self.contracts, other.contracts, sign)
         add_named(self.values, other.values, sign)
-
-    def count_session(
-        self,
-        scope: EpisodeGroup,
-        outcome: str,
-        session: str | None,
-        contract: int | None,
-        place: tuple[int | None, int | None],
-        n: int,
-    ) -> None:
-        """Episodes of any time with one outcome, in one session, under one contract, of one robot at one site."""
-        robot_id, site_id = place
-        at = (scope, 0, robot_id or 0, site_id or 0)
-        self.places.setdefault(at, [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += n
-        self.hours.setdefault((scope, 0), [0, 0, 0, 0])[OUTCOME_INDEX[outcome]] += n
-        key = (scope, 0, contract or 0)
-        self.contracts[key] = self.contracts.get(key, 0) + n
-        if session is not None and outcome in JUDGED:
-            self.sessions.setdefault((scope, 0, session), [0, 0])[OUTCOME_INDEX[outcome]] += n
 
     def leave_out(self, left_out: Mapping[tuple[int, int], Collection[str]]) -> None:
         """Cells without the conditions that are left out, by policy and task; those that become one are added."""

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from psycopg import sql
 from sqlalchemy import Connection, text
 
 from gapwatch.store.core.array_text import array_text
 from gapwatch.store.core.content_cache import ContentCache
-from gapwatch.store.core.driver import named_cursor
+from gapwatch.store.core.driver import driver_cursor, named_cursor
 from gapwatch.store.fold.work import Claim
 from gapwatch.tally.aggregate import Episodes
 from gapwatch.tally.rows import Names, Row
-from gapwatch.tally.sums import EpisodeGroup, Sums
 
 Content = TypeVar("Content")
 
@@ -126,70 +125,54 @@ def rows_where(
         return cursor.fetchall()
 
 
-# What a failure is counted by.
-_OF_A_FAILURE = {
-    *("domain", "policy_id", "task_id", "source_id", "outcome"),
-    *("robot_id", "site_id", "stage", "condition_set_id", "number_names_id", "numbers"),
-    *("phase", "labels", "category"),
-}
+# What only values need. Episodes that differ in nothing else are counted by Postgres.
+_OF_VALUES = {"duration_s", "reward", "signal_names_id", "signals", "metric_names_id", "metrics"}
+# The conditions that are left out of cells come with the rows, where labels stand: a query less.
+_NO_SIDE = -1
+_OF_POOLED = {"policy_id": "policy_id", "task_id": "task_id", "labels": "array_agg(name)"}
+_POOLED = (
+    f"SELECT {_NO_SIDE}, 0, "  # noqa: S608 - text of ours
+    + ", ".join(_OF_POOLED.get(name, f"NULL::{kind}") for name, _, kind in _READ)
+    + " FROM pooled_conditions WHERE project_id = %(project_id)s GROUP BY policy_id, task_id"
+)
 
 
-def failed_rows_where(
-    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
-) -> list[Row]:
-    """Return the failures among them, as rows that say nothing else: equal ones are one object many times."""
-    columns = [
-        f"{expression if name in _OF_A_FAILURE else '0::bigint' if name == 'hour' else f'NULL::{kind}'} AS {name}"
-        for name, expression, kind in _READ
+def each_episodes_where(
+    connection: Connection,
+    project_id: int,
+    clauses_of_each: Sequence[str],
+    parameters: Mapping[str, Any],
+    *,
+    with_values: bool,
+) -> list[Episodes]:
+    """Stored episodes (`e`) that satisfy each of the clauses, all in one query; without values they can only
+    be counted."""
+    left_out = set() if with_values else _OF_VALUES
+    columns = ", ".join(
+        f"{f'NULL::{kind}' if name in left_out else expression} AS {name}" for name, expression, kind in _READ
+    )
+    keys = ", ".join(str(number) for number, (name, _, _) in enumerate(_READ, 3) if name not in _OF_VALUES)
+    sign, grouped = ("1", "") if with_values else ("count(*)::int", f" GROUP BY {keys}")
+    statements = [
+        f"SELECT {side} AS side, {sign} AS sign, {columns} FROM episodes e"  # noqa: S608 - text of ours
+        f" WHERE e.project_id = %(project_id)s AND {clauses}{grouped}"
+        for side, clauses in enumerate(clauses_of_each)
     ]
-    keys = ", ".join(str(number) for number, (name, _, _) in enumerate(_READ, start=2) if name in _OF_A_FAILURE)
-    statement = (
-        sql.SQL(
-            f"SELECT count(*)::int AS sign, {', '.join(columns)} FROM episodes e"  # noqa: S608 - text of ours
-            " WHERE e.project_id = %(project_id)s AND e.outcome = 'failure' AND "
+    rows_of_each: list[list[Row]] = [[] for _ in statements]
+    pooled: dict[tuple[int, int], frozenset[str]] = {}
+    with driver_cursor(connection) as cursor:
+        cursor.execute(
+            sql.SQL(" UNION ALL ".join([*statements, _POOLED])), {**parameters, "project_id": project_id}
         )
-        + clauses
-        + sql.SQL(f" GROUP BY {keys}")
-    )
-    with named_cursor(connection, Row) as cursor:
-        cursor.execute(statement, {**parameters, "project_id": project_id})
-        # Postgres counted equal rows where the sign stands.
-        return [row for counted in cursor.fetchall() for row in [counted._replace(sign=1)] * counted.sign]
-
-
-class _SessionRow(NamedTuple):
-    domain: str
-    policy_id: int
-    task_id: int
-    source_id: int
-    outcome: str
-    session: str | None
-    contract_id: int | None
-    robot_id: int | None
-    site_id: int | None
-    episodes: int
-
-
-def sessions_where(
-    connection: Connection, project_id: int, clauses: sql.Composable, parameters: Mapping[str, Any]
-) -> Sums:
-    """Return the outcomes of stored episodes, of each session, of each robot and site, and of each contract."""
-    statement = (
-        sql.SQL(
-            f"SELECT e.domain, e.policy_id, e.task_id, {_SOURCE} AS source_id, e.outcome, e.session,"  # noqa: S608
-            " e.contract_id, e.robot_id, e.site_id, count(*)::int AS episodes FROM episodes e"
-            " WHERE e.project_id = %(project_id)s AND "
-        )
-        + clauses
-        + sql.SQL(" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9")
-    )
-    sums = Sums()
-    with named_cursor(connection, _SessionRow) as cursor:
-        for row in cursor.execute(statement, {**parameters, "project_id": project_id}).fetchall():
-            scope = EpisodeGroup(row.domain, row.policy_id, row.task_id, row.source_id)
-            place = (row.robot_id, row.site_id)
-            sums.count_session(scope, row.outcome, row.session, row.contract_id, place, row.episodes)
-    return sums
+        for side, count, *rest in cursor:
+            row = Row(1, *rest)
+            if side == _NO_SIDE:
+                pooled[row.policy_id, row.task_id] = frozenset(row.labels or ())
+            else:
+                rows_of_each[side] += [row] * count
+    every_row = [row for rows in rows_of_each for row in rows]
+    names = _names_in(connection, project_id, every_row, pooled)
+    return [Episodes(rows, names) for rows in rows_of_each]
 
 
 def standing_rows(connection: Connection, project_id: int, at_once: int = 20_000) -> Iterator[list[Row]]:
@@ -202,14 +185,19 @@ def standing_rows(connection: Connection, project_id: int, at_once: int = 20_000
 
 def episodes_in(connection: Connection, project_id: int, rows: Sequence[Row]) -> Episodes:
     """Rows as what can be summed; the numbers in them are looked up first."""
+    return Episodes(rows, _names_in(connection, project_id, rows, _pooled_names(connection, project_id)))
+
+
+def _names_in(
+    connection: Connection, project_id: int, rows: Sequence[Row], pooled: Mapping[tuple[int, int], frozenset[str]]
+) -> Names:
     sets = set(map(attrgetter("condition_set_id"), rows))
     names = set().union(*(map(attrgetter(f"{kind}_names_id"), rows) for kind in ("number", "signal", "metric")))
-    known = Names(
+    return Names(
         condition_sets(connection, project_id, sets),
         name_sets(connection, project_id, names),
-        pooled_names(connection, project_id),
+        pooled,
     )
-    return Episodes(rows, known)
 
 
 def condition_sets(
@@ -246,7 +234,7 @@ def _interned(
     return contents
 
 
-def pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:
+def _pooled_names(connection: Connection, project_id: int) -> dict[tuple[int, int], frozenset[str]]:
     """The conditions that are left out of cells, by policy and task."""
     rows = connection.execute(
         text(

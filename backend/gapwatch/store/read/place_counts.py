@@ -40,7 +40,7 @@ _PLACES = """
 def each_place_counts(
     connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[PlaceCount]]:
-    """Read several selections of real episodes in one query; the edges of a window come with its sessions."""
+    """Read several selections of real episodes in one query."""
     edges = edges or WindowEdges(connection, project_id)
     statements: list[str] = []
     parameters: dict[str, Any] = {"project_id": project_id}
@@ -56,9 +56,9 @@ def each_place_counts(
         with named_cursor(connection, _PlaceRow) as cursor:
             for row in cursor.execute(sql.SQL(" UNION ALL ".join(statements)), parameters).fetchall():
                 sums[row.side][row.robot_id, row.site_id] = [row.successes, row.failures]
-    for of_side, at_edges in zip(sums, edges.sums(selections, "sessions"), strict=True):
-        for (_, _, robot_id, site_id), counts in at_edges.places.items():
-            total = of_side.setdefault((robot_id, site_id), [0, 0])
+    for of_side, at_edges in zip(sums, edges.counted(selections), strict=True):
+        for (_, _, cell), counts in at_edges.cells.items():
+            total = of_side.setdefault((cell.robot_id or 0, cell.site_id or 0), [0, 0])
             total[0] += counts[0]
             total[1] += counts[1]
     return [

@@ -17,8 +17,7 @@ from sqlalchemy import Connection
 
 from gapwatch.statistics.estimates.sketches import Moments, Sketch
 from gapwatch.store.core.driver import named_cursor
-from gapwatch.store.read.cell_names import CellRef, cells_named, contract_bodies
-from gapwatch.store.read.edge_cell_counts import each_edge_cell_counts
+from gapwatch.store.read.cell_names import CellRef, cells_named, contract_bodies, known_numbers
 from gapwatch.store.read.selection import (
     Cell,
     Scope,
@@ -28,7 +27,7 @@ from gapwatch.store.read.selection import (
     split,
 )
 from gapwatch.store.read.window_edges import WindowEdges, numbered
-from gapwatch.tally.sums import Measured, Signature
+from gapwatch.tally.sums import CellContent, Measured, Signature
 from gapwatch.tally.values import NamedValues, add_values, unpack_values
 
 Outcome = Literal["success", "failure"]
@@ -207,14 +206,11 @@ _TOTALS_AS_CELLS = f"""
 def each_totals(
     connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[Total]]:
-    """Return outcomes by source, policy and task: a few rows a month, where cells are hundreds.
-
-    The edges are read by session, because whoever knows how many succeeded asks for sessions and contracts next.
-    """
+    """Return outcomes by source, policy and task: a few rows a month, where cells are hundreds."""
     edges = edges or WindowEdges(connection, project_id)
     sides = []
     rows_of_each = bucket_rows(connection, project_id, selections, _TOTALS, _TotalRow)
-    for side, (sums, rows) in enumerate(zip(edges.sums(selections, "sessions"), rows_of_each, strict=True)):
+    for side, (sums, rows) in enumerate(zip(edges.counted(selections), rows_of_each, strict=True)):
         at_edges = [
             _TotalRow(side, scope.source_id, scope.policy_id, scope.task_id, *outcomes)
             for (scope, _), outcomes in sums.hours.items()
@@ -235,14 +231,19 @@ def cell_counts(connection: Connection, project_id: int, scope: Scope, window: W
 
 
 def each_cell_counts(
-    connection: Connection, project_id: int, selections: Sequence[Selection]
+    connection: Connection, project_id: int, selections: Sequence[Selection], edges: WindowEdges | None = None
 ) -> list[list[CellCount]]:
+    edges = edges or WindowEdges(connection, project_id)
     rows_of_each = bucket_rows(connection, project_id, selections, _CELLS, _CellRow)
-    return _named_cells(connection, project_id, selections, rows_of_each)
+    return _named_cells(connection, project_id, selections, rows_of_each, edges)
 
 
 def cell_counts_and_totals(
-    connection: Connection, project_id: int, selections: Sequence[Selection], of_all: Selection
+    connection: Connection,
+    project_id: int,
+    selections: Sequence[Selection],
+    of_all: Selection,
+    edges: WindowEdges,
 ) -> tuple[list[list[CellCount]], list[Total]]:
     """Read cells of some selections and mere totals of another, which has no edges, in one query."""
     cell_statements, parameters = bucket_statements(project_id, selections, _CELLS)
@@ -251,7 +252,8 @@ def cell_counts_and_totals(
     with named_cursor(connection, _CellRow) as cursor:
         statement = sql.SQL(" UNION ALL ".join([*cell_statements, *total_statements]))
         *rows_of_each, totals = by_side(cursor.execute(statement, parameters | own).fetchall(), last + 1)
-    return _named_cells(connection, project_id, selections, rows_of_each), [_total(row) for row in totals]
+    cells_of_each = _named_cells(connection, project_id, selections, rows_of_each, edges)
+    return cells_of_each, [_total(row) for row in totals]
 
 
 def _named_cells(
@@ -259,19 +261,23 @@ def _named_cells(
     project_id: int,
     selections: Sequence[Selection],
     rows_of_each: Sequence[Sequence[_CellRow]],
+    edges: WindowEdges,
 ) -> list[list[CellCount]]:
-    # Name the cells of the rollups first: the edges then know their numbers.
     cells = cells_named(connection, project_id, {row.cell_id for rows in rows_of_each for row in rows})
-    counts_at_edges = each_edge_cell_counts(connection, project_id, selections)
+    sums_of_each = edges.counted(selections)
+    # Cells of the rollups are named by now, so that the edges know their numbers.
+    contents = {content for sums in sums_of_each for _, _, content in sums.cells}
+    numbers: Mapping[CellContent, CellRef] = known_numbers(connection, project_id, contents)
+    cells |= cells_named(connection, project_id, {numbers.get(one, one) for one in contents} - cells.keys())
     sides: list[Sequence[_CellRow]] = []
-    for side, (counts, rows) in enumerate(zip(counts_at_edges, rows_of_each, strict=True)):
+    for side, (sums, rows) in enumerate(zip(sums_of_each, rows_of_each, strict=True)):
         at_edges = [
-            _CellRow(side, key.source_id, key.policy_id, key.task_id, key.cell, *outcomes)
-            for key, outcomes in counts.items()
+            _CellRow(
+                side, scope.source_id, scope.policy_id, scope.task_id, numbers.get(content, content), *outcomes
+            )
+            for (scope, _, content), outcomes in sums.cells.items()
         ]
         sides.append(_add_edges(rows, at_edges, attrgetter("source_id", "policy_id", "task_id", "cell_id")))
-    unnamed = {key.cell for counts in counts_at_edges for key in counts} - cells.keys()
-    cells |= cells_named(connection, project_id, unnamed)
     return [
         [
             CellCount(
@@ -333,13 +339,12 @@ def failures_with_edges(
     rows_of_each: Sequence[Sequence[FailureColumns]],
     edges: WindowEdges,
 ) -> list[list[FailureCount]]:
-    sums_of_each = edges.sums(selections, "failures")
-    cells = cells_named(
-        connection,
-        project_id,
-        {row.cell_id for rows in rows_of_each for row in rows}
-        | {content for sums in sums_of_each for _, _, content, _ in sums.failures},
-    )
+    sums_of_each = edges.counted(selections)
+    contents = {content for sums in sums_of_each for _, _, content, _ in sums.failures}
+    numbers: Mapping[CellContent, CellRef] = known_numbers(connection, project_id, contents)
+    of_contents = {content: numbers.get(content, content) for content in contents}
+    in_rollups = {row.cell_id for rows in rows_of_each for row in rows}
+    cells = cells_named(connection, project_id, in_rollups | set(of_contents.values()))
     sides = []
     for sums, rows in zip(sums_of_each, rows_of_each, strict=True):
         counts = [
@@ -356,7 +361,9 @@ def failures_with_edges(
         ]
         # A failure at an edge is one more row, also where whole days have failed alike: readers add them up.
         counts += [
-            FailureCount(scope.source_id, scope.policy_id, scope.task_id, cells[content], signature, count)
+            FailureCount(
+                scope.source_id, scope.policy_id, scope.task_id, cells[of_contents[content]], signature, count
+            )
             for (scope, _, content, signature), count in sums.failures.items()
             if count
         ]
@@ -380,7 +387,7 @@ def each_value_rollups(
     query = f"SELECT outcome, bucket_at, body FROM rollup_values WHERE {{}} AND kind = '{kind}'"  # noqa: S608
     sides = []
     rows_of_each = bucket_rows(connection, project_id, selections, query, _ValueRow)
-    for sums, rows in zip(edges.sums(selections, "values"), rows_of_each, strict=True):
+    for sums, rows in zip(edges.measured(selections), rows_of_each, strict=True):
         bodies: dict[str, list[bytes]] = {}
         for row in sorted(rows, key=attrgetter("bucket_at")):
             bodies.setdefault(row.outcome, []).append(row.body)
@@ -448,7 +455,7 @@ def contracts_with_edges(
     edges: WindowEdges,
 ) -> list[list[ContractCount]]:
     sides: list[dict[tuple[int, int], int]] = []
-    for sums, rows in zip(edges.sums(selections, "sessions"), rows_of_each, strict=True):
+    for sums, rows in zip(edges.counted(selections), rows_of_each, strict=True):
         counts = {(row.source_id, row.contract_id): row.episodes for row in rows}
         for (scope, _, contract_id), count in sums.contracts.items():
             counts[scope.source_id, contract_id] = counts.get((scope.source_id, contract_id), 0) + count

@@ -86,7 +86,7 @@ def sessions_with_edges(
     selections: Sequence[FilteredSelection], most: int, rows: Iterable[SessionCount], edges: WindowEdges
 ) -> list[list[SessionCount]]:
     unfiltered = [(scope, window) for scope, window, wanted in selections if wanted.is_open]
-    at_edges = dict(zip(unfiltered, edges.sums(unfiltered, "sessions"), strict=True))
+    at_edges = dict(zip(unfiltered, edges.counted(unfiltered), strict=True))
     sides: list[dict[_SessionKey, SessionCount]] = [{} for _ in selections]
     for side, (scope, window, wanted) in enumerate(selections):
         if wanted.is_open:

@@ -5,30 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any
 
-from psycopg import sql
 from sqlalchemy import Connection
 
-from gapwatch.store.fold.episode_rows import (
-    episodes_in,
-    failed_rows_where,
-    rows_where,
-    sessions_where,
-)
-from gapwatch.store.read.selection import (
-    Parts,
-    Scope,
-    Selection,
-    Window,
-    split,
-)
+from gapwatch.store.fold.episode_rows import each_episodes_where
+from gapwatch.store.read.selection import Parts, Scope, Selection, split
 from gapwatch.tally.sums import Sums
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-
-# Which sums. Postgres counts; values need every episode.
-Summed = Literal["sessions", "failures", "values"]
 
 
 def numbered(clauses: str, suffix: str) -> str:
@@ -37,35 +22,59 @@ def numbered(clauses: str, suffix: str) -> str:
 
 
 class WindowEdges:
-    """Reads the edges of windows, each part once however many counts are completed with it.
+    """Reads the edges of windows, each once and those of several windows in one query.
 
-    One object belongs to one load: outcomes, sessions and contracts of a side share their edges.
+    One object belongs to one load: whatever it counts of a side shares the side's edges. A load that will need
+    values says so, and its first query brings them along.
     """
 
-    def __init__(self, connection: Connection, project_id: int) -> None:
+    def __init__(self, connection: Connection, project_id: int, *, with_values: bool = False) -> None:
         self._connection, self._project_id = connection, project_id
-        self._read: dict[tuple[Scope, Window, Summed], Sums] = {}
+        self._with_values = with_values
+        self._counted: dict[Selection, Sums] = {}
+        self._measured: dict[Selection, Sums] = {}
 
-    def sums(self, selections: Sequence[Selection], summed: Summed) -> list[Sums]:
-        """Return the sums of each selection. Selections of one window are read in one query."""
-        for window in dict.fromkeys(window for _, window in selections):
-            parts = split(window)
-            missing = [
-                scope for scope, at in selections if at == window and self._known(scope, at, summed) is None
-            ]
-            if missing and parts.edges:
-                sums = _read_edges(self._connection, self._project_id, missing, parts, summed)
-                self._read |= {(scope, window, summed): _within(sums, scope) for scope in missing}
-        return [self._known(scope, window, summed) or Sums() for scope, window in selections]
+    def counted(self, selections: Sequence[Selection]) -> list[Sums]:
+        """Return all sums of each selection but the values."""
+        return self._sums(selections, self._counted, with_values=self._with_values)
 
-    def _known(self, scope: Scope, window: Window, summed: Summed) -> Sums | None:
-        """Return what was read for this scope, or for one that contains it."""
-        if (scope, window, summed) in self._read:
-            return self._read[scope, window, summed]
-        for (other, at, what), sums in self._read.items():
-            if (at, what) == (window, summed) and other.contains(scope):
-                return _within(sums, scope)
-        return None
+    def measured(self, selections: Sequence[Selection]) -> list[Sums]:
+        """Return the values of each selection."""
+        return self._sums(selections, self._measured, with_values=True)
+
+    def _sums(
+        self, selections: Sequence[Selection], read: dict[Selection, Sums], *, with_values: bool
+    ) -> list[Sums]:
+        missing = [one for one in dict.fromkeys(selections) if split(one[1]).edges and _known(read, one) is None]
+        if missing:
+            self._read(missing, with_values=with_values)
+        return [_known(read, one) or Sums() for one in selections]
+
+    def _read(self, selections: Sequence[Selection], *, with_values: bool) -> None:
+        clauses_of_each: list[str] = []
+        parameters: dict[str, Any] = {}
+        for side, (scope, window) in enumerate(selections):
+            edges, times = _edge_clauses(split(window))
+            clauses_of_each.append(numbered(f"{scope.clauses('e')} AND {edges}", str(side)))
+            parameters |= {f"{name}_{side}": value for name, value in (scope.parameters() | times).items()}
+        read = each_episodes_where(
+            self._connection, self._project_id, clauses_of_each, parameters, with_values=with_values
+        )
+        for selection, episodes in zip(selections, read, strict=True):
+            self._counted[selection] = episodes.counted()
+            if with_values:
+                self._measured[selection] = Sums(values=episodes.measured())
+
+
+def _known(read: dict[Selection, Sums], selection: Selection) -> Sums | None:
+    """Return what was read for this scope, or for one that contains it."""
+    if selection in read:
+        return read[selection]
+    scope, window = selection
+    for (other, at), sums in read.items():
+        if at == window and other.contains(scope):
+            return _within(sums, scope)
+    return None
 
 
 def _within(sums: Sums, scope: Scope) -> Sums:
@@ -78,30 +87,7 @@ def _within(sums: Sums, scope: Scope) -> Sums:
     )
 
 
-def _read_edges(
-    connection: Connection, project_id: int, scopes: Sequence[Scope], parts: Parts, summed: Summed
-) -> Sums:
-    clauses, parameters = _clauses(scopes, parts)
-    if summed == "values":
-        rows = rows_where(connection, project_id, clauses, parameters)
-        return Sums(values=episodes_in(connection, project_id, rows).measured())
-    if summed == "failures":
-        rows = failed_rows_where(connection, project_id, clauses, parameters)
-        return episodes_in(connection, project_id, rows).counted()
-    return sessions_where(connection, project_id, clauses, parameters)
-
-
-def _clauses(scopes: Sequence[Scope], parts: Parts) -> tuple[sql.Composable, dict[str, Any]]:
-    alternatives: list[str] = []
-    parameters: dict[str, Any] = {}
-    for index, scope in enumerate(scopes):
-        alternatives.append(numbered(f"({scope.clauses('e')})", f"of_{index}"))
-        parameters |= {f"{name}_of_{index}": value for name, value in scope.parameters().items()}
-    edges, times = edge_clauses(parts)
-    return sql.SQL(f"({' OR '.join(alternatives)}) AND {edges}"), parameters | times
-
-
-def edge_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
+def _edge_clauses(parts: Parts) -> tuple[str, dict[str, Any]]:
     edges = " OR ".join(
         f"(e.started_at >= %(since_{index})s AND e.started_at < %(until_{index})s)"
         for index in range(len(parts.edges))
