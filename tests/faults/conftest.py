@@ -10,7 +10,9 @@ from parts import make_project, reachable, start_service
 @pytest.fixture(scope="package")
 def pair(tmp_path_factory):
     service = start_service(
-        reachable(tmp_path_factory.mktemp("pair")) / "data", GAPWATCH_WEB_PROCESSES=str(WEB_PROCESSES)
+        reachable(tmp_path_factory.mktemp("pair")) / "data",
+        GAPWATCH_WEB_PROCESSES=str(WEB_PROCESSES),
+        GAPWATCH_ALLOW_PRIVATE_TARGETS="true",
     )
     try:
         yield service
