@@ -4,12 +4,17 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from pydantic import ValidationError
 
-from gapwatch.rollouts.gate import StageRecord, e_path, judge
+from gapwatch.rollouts.gate import judge
+from gapwatch.rollouts.kinds import e_path
+from gapwatch.rollouts.mix import frozen_mix
 from gapwatch.rollouts.overview import next_decision, overdue_words, watch_json
 from gapwatch.rollouts.plan import PlanBody, freeze, of_stage
+from gapwatch.rollouts.stage_record import StageRecord
 from gapwatch.store.rollout.evidence import EvidenceRow, StageContracts, Surrounding
 from gapwatch.store.rollout.rollouts import PolicyVersion, Rollout
+from gapwatch.watching.sim_mix import SimCell
 
 NOW = datetime(2026, 11, 2, tzinfo=UTC)
 REFERENCE = {"simulator": "mujoco", "version": "3", "successes": 900, "n": 1000}
@@ -72,6 +77,18 @@ def test_the_watch_relaxes_by_itself_and_ends():
     assert not judge(record(over, fallen)).criteria[0].breached
 
 
+def test_a_breach_that_was_found_stays_found_when_the_watch_relaxes_and_ends():
+    fallen = spread(900, 100) + [False, True] * 18
+    young, old = rollout("full", DROP, days=10), rollout("full", DROP, days=95)
+    found = record(young, fallen)
+    assert judge(found).criteria[0].breached
+    later = NOW + timedelta(days=85)
+    assert judge(replace(found, around=replace(found.around, now=later))).criteria[0].breached
+    # The same fall in the last days of the watch is not enough, and afterwards nothing is.
+    assert not judge(record(replace(young, frozen_at=NOW - timedelta(days=80)), fallen)).criteria[0].breached
+    assert not judge(record(old, fallen)).criteria[0].breached
+
+
 def test_other_stages_have_no_such_watch():
     planned = rollout("supervised", DROP)
     assert not judge(record(planned, spread(900, 100) + spread(60, 60))).criteria[0].breached
@@ -92,6 +109,56 @@ def test_days_are_whole(days, verdict, missing):
     planned = rollout("shadow", {"kind": "min_days", "limit": 14}, days=days)
     found = judge(record(planned, []))
     assert (found.verdict, found.criteria[0].missing) == (verdict, missing)
+
+
+def in_mix(outcomes, lights):
+    """Simulation: 95 % by day, 70 % at night, one night in five; robots as given."""
+    cells = [SimCell({"light": "day"}, 760, 800), SimCell({"light": "night"}, 140, 200)]
+    planned = rollout("supervised", DROP)
+    planned = replace(planned, plan=planned.plan | {"reference": REFERENCE | {"mix": frozen_mix(cells)}})
+    made = record(planned, outcomes)
+    places = {light: place for place, light in enumerate(sorted(set(lights)), 1)}
+    listed = [replace(row, condition_set_id=places[light]) for row, light in zip(made.rows, lights, strict=True)]
+    return replace(made, rows=listed, levels={place: {"light": light} for light, place in places.items()})
+
+
+def test_easier_work_is_not_taken_for_a_better_policy():
+    """All by day, at 86 %: within ten points of simulation's 90 %, nine below its 95 % by day."""
+    outcomes = spread(1720, 280)
+    assert judge(record(rollout("supervised", DROP), outcomes)).criteria[0].verdict == "pass"
+    [found] = judge(in_mix(outcomes, ["day"] * 2000)).criteria
+    assert found.verdict == "not enough evidence"
+    assert found.measured == pytest.approx(0.09)
+    assert "held against 95.0 %" in found.note and "not 90.0 %" in found.note
+
+
+def test_harder_work_is_not_taken_for_a_worse_policy():
+    lights = ["day", "night"] * 300
+    outcomes = [good for pair in zip(spread(285, 15), spread(210, 90), strict=True) for good in pair]
+    made = in_mix(outcomes, lights)
+    [found] = judge(made).criteria
+    assert found.verdict == "pass" and found.measured == pytest.approx(0.0)
+    path = e_path(made, of_stage(made.plan, "supervised")[0])
+    assert 10 ** path[-1]["log10_e"] == pytest.approx(found.e_value, rel=1e-4)
+    assert judge(record(rollout("supervised", DROP), outcomes)).criteria[0].verdict != "pass"
+
+
+def test_conditions_that_simulation_never_had_let_nothing_pass():
+    [found] = judge(in_mix([True] * 400, ["day"] * 200 + ["fog"] * 200)).criteria
+    assert (found.verdict, found.unknown) == ("not enough evidence", 200)
+    assert "200 episodes of 400 under conditions that simulation hardly has (light=fog)" in found.note
+
+
+def test_numbers_among_conditions_are_cells_too():
+    cells = {"kind": "cells_covered", "limit": 1, "conditions": {"clutter": ["3", "20 to 50"]}}
+    with pytest.raises(ValidationError):
+        rollout("supervised", cells)
+    made = record(rollout("supervised", cells | {"limit": 0.99}), spread(2, 0))
+    seen = [
+        replace(row, number_names_id=7, numbers=[value]) for row, value in zip(made.rows, (3, 30), strict=True)
+    ]
+    assert judge(replace(made, rows=seen, names={7: ["clutter"]})).verdict == "pass"
+    assert judge(replace(made, rows=seen[:1], names={7: ["clutter"]})).verdict == "not enough evidence"
 
 
 def test_planned_cells_that_were_not_seen_are_missing():

@@ -6,13 +6,14 @@ from typing import Any
 
 from gapwatch.errors import Fault, Invalid
 from gapwatch.notation import count
+from gapwatch.rollouts.mix import frozen_mix
 from gapwatch.rollouts.plan import STAGES, Stage, alpha_of, budget_days, of_stage
 from gapwatch.statistics.gates.criteria import Reference
 from gapwatch.statistics.gates.limits import clean_needed, single_group_size
 from gapwatch.statistics.gates.power import FURTHEST, PowerRow, power_of_drop, power_of_rate
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Connection
-from gapwatch.store.rollout.evidence import Evidenced, sim_reference, surrounding
+from gapwatch.store.rollout.evidence import Evidenced, SimReference, sim_cells, sim_reference, surrounding
 from gapwatch.store.rollout.rollouts import PolicyVersion
 
 # Of fewer, or of a shorter time, the number of episodes that will come is a guess.
@@ -31,11 +32,19 @@ def complete(
     found = sim_reference(connection, project_id, deployment_id, policy.name, policy.version)
     reference = None if found is None else Reference(found.successes, found.n)
     return plan | {
-        "reference": None if found is None else vars(found),
+        "reference": None if found is None else _frozen(connection, project_id, deployment_id, policy, found),
         "power": [vars(row) for row in _power(plan, stage, reference)],
         "expected_episodes": _expected(connection, project_id, deployment_id, plan, stage, policy),
         "once": _once(plan, reference),
     }
+
+
+def _frozen(
+    connection: Connection, project_id: int, deployment_id: int, policy: PolicyVersion, found: SimReference
+) -> dict[str, Any]:
+    cells = sim_cells(connection, project_id, deployment_id, policy, found.simulator_id)
+    counts = {name: value for name, value in vars(found).items() if name != "simulator_id"}
+    return counts | {"mix": frozen_mix(cells)}
 
 
 def _power(plan: dict[str, Any], stage: Stage, reference: Reference | None) -> list[PowerRow]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gapwatch.rollouts.gate import StageRecord, e_path, judge
-from gapwatch.rollouts.packets import row_set_hash
-from gapwatch.rollouts.plan import of_stage
+from gapwatch.rollouts.gate import judge
+from gapwatch.rollouts.packets import rests_on, row_set_hash
+from gapwatch.rollouts.stage_record import StageRecord
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.rollout.evidence import (
     Evidenced,
     StageContracts,
     Surrounding,
+    arrived_just_before,
     changed_since,
     condition_levels,
+    number_names,
     stage_episodes,
 )
 from gapwatch.store.rollout.rollouts import (
@@ -92,8 +95,9 @@ def _reproduce(connection: Connection, project_id: int, row: DecisionRow, packet
                 f"aged of {evidence['rows']} episodes {max(gone, deleted)} are gone and {corrected} were "
                 "corrected since; the figures that rest on them cannot be computed again."
             )
+        if 0 < -gone <= arrived_just_before(connection, project_id, meant):
+            return f"aged {-gone} episodes were being stored while it was decided and were not judged."
         return "the episodes are not those that were judged; their hash differs."
-    sets = {one.condition_set_id for one in rows if one.condition_set_id is not None}
     record = StageRecord(
         _rollout_of(row, packet),
         rows,
@@ -104,15 +108,16 @@ def _reproduce(connection: Connection, project_id: int, row: DecisionRow, packet
             packet["versions"]["simulator"],
             packet["versions"]["calibration"],
         ),
-        condition_levels(connection, project_id, sets) if sets else {},
+        condition_levels(connection, project_id, rows),
+        number_names(connection, project_id, rows),
         asked["limit"],
     )
-    differing = [name for name, value in judge(record).as_json().items() if value != packet["gate"][name]]
-    criteria = {criterion["id"]: criterion for criterion in of_stage(record.plan, record.rollout.stage)}
-    differing += [
-        f"path of {name}" for name, path in packet["paths"].items() if e_path(record, criteria[name]) != path
-    ]
-    return f"{', '.join(differing)} of the gate do not come out again." if differing else None
+    at = datetime.fromisoformat(packet["decision"]["at"])
+    again = rests_on(record, judge(record), at, is_override=packet["approved_by"]["override"])
+    # As it is read back: JSON knows no tuples.
+    again = json.loads(json.dumps(again))
+    differing = [name for name, value in again.items() if name != "evidence" and value != packet[name]]
+    return f"{', '.join(differing)} do not come out again." if differing else None
 
 
 def _rollout_of(row: DecisionRow, packet: dict[str, Any]) -> Rollout:

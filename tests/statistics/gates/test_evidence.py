@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bench import gates
-from gapwatch.statistics.gates.evidence import bets_above, bets_on_any, follow, highest_since_any_start
+from gapwatch.statistics.gates.evidence import bets_above, bets_on_any, follow, since_any_start
 
 
 def test_nothing_seen_is_no_evidence():
@@ -47,8 +47,8 @@ def test_a_worn_candidate_counts_for_less_when_episodes_resemble_each_other():
 
 def test_a_change_after_long_good_times_is_found():
     good = np.concatenate([np.zeros(2000), np.tile([1.0, 0.0], 60)])
-    assert highest_since_any_start(bets_on_any(0.2), good) > 2000 / 0.05
-    assert highest_since_any_start(bets_on_any(0.2), np.zeros(2000)) < 100
+    assert since_any_start(bets_on_any(0.2), good).max() > 2000 / 0.05
+    assert since_any_start(bets_on_any(0.2), np.zeros(2000)).max() < 100
 
 
 def test_looking_after_every_episode_is_harmless_for_the_gate_and_not_for_its_controls():
@@ -59,6 +59,20 @@ def test_looking_after_every_episode_is_harmless_for_the_gate_and_not_for_its_co
     ours = ever.pop(next(iter(gates.GATES)))
     assert ours <= 0.05
     assert min(ever.values()) > 0.05
+
+
+def test_another_mix_of_conditions_does_not_let_a_worse_policy_pass():
+    easier = "easier work, 10 points worse in each"
+    ours = gates.passing_in_mix(easier, 60, 300, every=30)
+    control = gates.passing_in_mix(easier, 60, 300, every=30, is_standardised=False)
+    assert np.isfinite(ours).mean() <= 0.05 < np.isfinite(control).mean()
+
+
+def test_equal_boundaries_give_the_same_evidence():
+    bets = bets_above(0.8, 0.9)
+    good = np.array([1.0, 1.0, 0.0, 1.0] * 20)
+    plain, mixed = follow(bets, good, 0.05, 2.0), follow(bets, good, 0.05, 2.0, np.full(80, 0.8))
+    assert mixed.log_e == pytest.approx(plain.log_e) and mixed.highest_log_e == pytest.approx(plain.highest_log_e)
 
 
 def test_an_equal_policy_passes_within_400_episodes():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.rates import confidence_sequence
-from gapwatch.statistics.gates.evidence import MOST_LOG_E, Bets, Path, bets_above, bets_on_any, follow
+from gapwatch.statistics.gates.evidence import CLOSEST, MOST_LOG_E, Bets, Path, bets_above, bets_on_any, follow
 from gapwatch.statistics.gates.limits import REFERENCE_SHARE, clean_needed, clean_upper, exact_lower, exact_upper
 
 GateVerdict = Literal["pass", "fail", "not enough evidence"]
@@ -28,10 +28,10 @@ Outcomes = Sequence[float] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Reference:
-    """What the candidate is compared with, as it stood when the plan was frozen."""
+    """What the candidate is compared with, as it stood when the plan was frozen; in a mix, what that is worth."""
 
-    successes: int
-    n: int
+    successes: float
+    n: float
 
     @property
     def value(self) -> float:
@@ -70,9 +70,18 @@ def drop_bets(reference: Reference, margin: float, alpha: float) -> Bets | None:
 
 
 def drop_standing(
-    reference: Reference, good: Outcomes, margin: float, alpha: float, design_effect: float = 1.0
+    reference: Reference,
+    good: Outcomes,
+    margin: float,
+    alpha: float,
+    design_effect: float = 1.0,
+    rates: NDArray[np.float64] | None = None,
 ) -> Standing:
-    """Non-inferiority: the drop from the reference is smaller than the margin."""
+    """Non-inferiority: the drop from the reference is smaller than the margin.
+
+    `rates`: what the reference does under the conditions of each episode, where that differs; it is then in their
+    mix.
+    """
     outcomes = np.asarray(good, dtype=float)
     n, spent = len(outcomes), (1 - REFERENCE_SHARE) * alpha
     drop = None if not n else reference.value - float(outcomes.mean())
@@ -80,10 +89,21 @@ def drop_standing(
     bets = drop_bets(reference, margin, alpha)
     if bets is None:
         return Standing(OPEN, n, drop, interval, None, None)
-    path = follow(bets, outcomes, spent, design_effect)
+    path = follow(bets, outcomes, spent, design_effect, boundaries_in(bets.boundary, reference, rates))
     low = exact_lower(reference.successes, reference.n, REFERENCE_SHARE * alpha) - margin
-    against = follow(bets_on_any(1 - low), 1 - outcomes, spent, design_effect) if low > 0 else Path(0.0, 0.0, None)
+    against = Path(0.0, 0.0, None)
+    if low > 0:
+        lows = boundaries_in(low, reference, rates)
+        opposite = None if lows is None else 1 - lows
+        against = follow(bets_on_any(1 - low), 1 - outcomes, spent, design_effect, opposite)
     return _decided(bets, path, against, outcomes, spent, design_effect, drop, interval, reference.value)
+
+
+def boundaries_in(
+    boundary: float, reference: Reference, rates: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """The boundary under the conditions of each episode: as far below the reference there as on the whole."""
+    return None if rates is None else np.clip(rates + (boundary - reference.value), CLOSEST, 1 - 2 * CLOSEST)
 
 
 def _drop_interval(

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 CLOSEST = 1e-6
 # A value above this says nothing more and would not fit into a number.
 MOST_LOG_E = 600.0
+# More of it would lose everything on one outcome.
+MOST_STAKE = 0.98
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,31 @@ class Bets:
         highest = terms.max(axis=-1)
         found: NDArray[np.float64] = highest + np.log(np.exp(terms - highest[..., None]).sum(axis=-1))
         return np.minimum(found, MOST_LOG_E)
+
+    def mixed_path(
+        self, good: NDArray[np.float64], boundaries: NDArray[np.float64], design_effect: float
+    ) -> NDArray[np.float64]:
+        """ln E after each episode, where each has a boundary of its own.
+
+        Formula: E = Σ wₖ Π (1 + sₖ(yᵢ − bᵢ)) with the stake sₖ = (qₖ − b)/(b(1 − b)), at most 0.98/max bᵢ. Equal
+        boundaries give the same E. The stake is the same whatever the boundary, so on average over conditions E
+        is at most one when the mean of all yᵢ − bᵢ is at most zero, also where some conditions gain what others
+        lose. Assumes that conditions come in one mix, whatever was seen before.
+        """
+        terms = np.stack(
+            [
+                np.cumsum(np.log1p(stake * (good - boundaries))) / design_effect + log(weight)
+                for stake, weight in zip(self.stakes(boundaries), self.weights, strict=True)
+            ],
+            axis=-1,
+        )
+        highest = terms.max(axis=-1)
+        found: NDArray[np.float64] = highest + np.log(np.exp(terms - highest[..., None]).sum(axis=-1))
+        return np.minimum(found, MOST_LOG_E)
+
+    def stakes(self, boundaries: NDArray[np.float64]) -> list[float]:
+        b, most = self.boundary, MOST_STAKE / float(boundaries.max(initial=CLOSEST))
+        return [min((q - b) / (b * (1 - b)), most) for q in self.rates]
 
     def good_needed(self, n: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
         """How many good ones of n it takes to reach 1/α: E grows with them, so a bisection finds the number."""
@@ -77,16 +104,29 @@ class Path:
 
 
 def follow(
-    bets: Bets, good: Sequence[float] | NDArray[np.float64], alpha: float, design_effect: float = 1.0
+    bets: Bets,
+    good: Sequence[float] | NDArray[np.float64],
+    alpha: float,
+    design_effect: float = 1.0,
+    boundaries: NDArray[np.float64] | None = None,
 ) -> Path:
     """Look after every episode; `good` are the outcomes in the order of arrival, each between 0 and 1."""
     outcomes = np.asarray(good, dtype=float)
     if not len(outcomes):
         return Path(0.0, 0.0, None)
-    looks = np.arange(1, len(outcomes) + 1) / design_effect
-    path = bets.log_path(np.cumsum(outcomes) / design_effect, looks)
+    path = path_of(bets, outcomes, design_effect, boundaries)
     reached = np.flatnonzero(path >= log(1 / alpha))
     return Path(float(path[-1]), max(0.0, float(path.max())), int(reached[0]) + 1 if len(reached) else None)
+
+
+def path_of(
+    bets: Bets, outcomes: NDArray[np.float64], design_effect: float, boundaries: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """ln E after each episode; `boundaries` where they differ between episodes."""
+    if boundaries is not None:
+        return bets.mixed_path(outcomes, boundaries, design_effect)
+    looks = np.arange(1, len(outcomes) + 1) / design_effect
+    return bets.log_path(np.cumsum(outcomes) / design_effect, looks)
 
 
 def bets_above(boundary: float, top: float) -> Bets:
@@ -110,19 +150,24 @@ def clean_bets(limit: float) -> Bets:
     return Bets(1 - limit, (1 - CLOSEST,), (1.0,))
 
 
-def highest_since_any_start(bets: Bets, good: Sequence[float] | NDArray[np.float64]) -> float:
-    """The evidence for a change to above the boundary at some unknown time.
+def since_any_start(
+    bets: Bets,
+    good: NDArray[np.float64],
+    design_effect: float = 1.0,
+    boundaries: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """The evidence for a change to above the boundary at some unknown time, after each episode.
 
     Formula: R = (R + 1) × (bet of the episode), the Shiryaev-Roberts sum of e-processes started at every episode.
     Without a change the chance that it reaches A within N episodes is at most N/A (Shin, Ramdas & Rinaldo 2023).
+    Episodes that resemble each other move it as much less: to the power of 1/d a bet is at most one on average.
     """
-    outcomes = np.asarray(good, dtype=float)
-    found = 0.0
-    for q, weight in zip(bets.rates, bets.weights, strict=True):
-        growth = outcomes * log(q / bets.boundary) + (1 - outcomes) * log((1 - q) / (1 - bets.boundary))
-        total = highest = 0.0
-        for factor in np.exp(growth).tolist():
+    own = np.full(len(good), bets.boundary) if boundaries is None else boundaries
+    found = np.zeros(len(good))
+    for stake, weight in zip(bets.stakes(own), bets.weights, strict=True):
+        factors = np.exp(np.log1p(stake * (good - own)) / design_effect)
+        total = 0.0
+        for place, factor in enumerate(factors.tolist()):
             total = min((total + 1) * factor, exp(MOST_LOG_E))
-            highest = max(highest, total)
-        found += weight * highest
+            found[place] += weight * total
     return found

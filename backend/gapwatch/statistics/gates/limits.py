@@ -8,14 +8,14 @@ from math import ceil, expm1, log, log1p, sqrt
 REFERENCE_SHARE = 0.2
 
 
-def exact_upper(successes: int, n: int, alpha: float) -> float:
+def exact_upper(successes: float, n: float, alpha: float) -> float:
     """The one-sided upper limit of a rate that is exceeded with chance alpha (Clopper & Pearson 1934)."""
     from scipy.special import betaincinv
 
     return 1.0 if successes >= n else float(betaincinv(successes + 1, n - successes, 1 - alpha))
 
 
-def exact_lower(successes: int, n: int, alpha: float) -> float:
+def exact_lower(successes: float, n: float, alpha: float) -> float:
     return 1.0 - exact_upper(n - successes, n, alpha)
 
 
@@ -58,7 +58,7 @@ def _quantiles(alpha: float, power: float) -> float:
 
 
 def relative_change(
-    before: tuple[int, int], after: tuple[int, int], alpha: float = 0.05, tuned_for: int = 5000
+    before: tuple[float, float], after: tuple[float, float], alpha: float = 0.05, tuned_for: int = 5000
 ) -> tuple[float, float, float]:
     """How much a rate changed relative to what it was, with an interval that holds at every look of large samples.
 

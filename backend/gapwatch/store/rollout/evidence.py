@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, text
+
+from gapwatch.levels import level_of
+from gapwatch.store.alerting.watch_queue import MOST_SIM_CELLS
+from gapwatch.store.rollout.rollouts import PolicyVersion
+from gapwatch.watching.sim_mix import SimCell
 
 # Of one stage; beyond it the first are judged, and of a full deployment the newest.
 MOST_EPISODES = 100_000
@@ -18,7 +24,7 @@ LATEST = "30 days"
 # Kept with every packet, so that anybody can ask again.
 QUERY = f"""
 SELECT e.id, e.seq, e.revision, e.outcome, e.violations, e.interventions, e.overrides, e.session, e.started_at,
-       e.condition_set_id, e.shadow, encode(e.content_hash, 'hex') AS content_hash
+       e.condition_set_id, e.shadow, encode(e.content_hash, 'hex') AS content_hash, e.number_names_id, e.numbers
 FROM episodes e JOIN policies p ON p.project_id = e.project_id AND p.id = e.policy_id
 WHERE e.project_id = :p AND e.deployment_id = :d AND e.domain IN ('real', 'shadow') AND e.stage = :stage
   AND p.name = :policy AND p.version = :version
@@ -43,6 +49,8 @@ class EvidenceRow:
     condition_set_id: int | None
     shadow: dict[str, Any] | None
     content_hash: str
+    number_names_id: int | None = None
+    numbers: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -195,12 +203,24 @@ def stage_contracts(connection: Connection, project_id: int, meant: Evidenced) -
     return StageContracts(row.sim, row.real, row.simulator, [name for name in row.calibrations if name])
 
 
-def condition_levels(connection: Connection, project_id: int, set_ids: set[int]) -> dict[int, dict[str, Any]]:
-    rows = connection.execute(
+def condition_levels(
+    connection: Connection, project_id: int, rows: Sequence[EvidenceRow]
+) -> dict[int, dict[str, Any]]:
+    """The categories of every set of conditions that these episodes ran under."""
+    found = connection.execute(
         text("SELECT id, levels FROM condition_sets WHERE project_id = :p AND id = ANY(:ids)"),
-        {"p": project_id, "ids": sorted(set_ids)},
+        {"p": project_id, "ids": sorted({row.condition_set_id for row in rows if row.condition_set_id})},
     )
-    return {row.id: row.levels for row in rows}
+    return {row.id: row.levels for row in found}
+
+
+def number_names(connection: Connection, project_id: int, rows: Sequence[EvidenceRow]) -> dict[int, list[str]]:
+    """The names that the numbers among the conditions of these episodes stand against."""
+    found = connection.execute(
+        text("SELECT id, names FROM name_sets WHERE project_id = :p AND id = ANY(:ids)"),
+        {"p": project_id, "ids": sorted({row.number_names_id for row in rows if row.number_names_id})},
+    )
+    return {row.id: row.names for row in found}
 
 
 @dataclass(frozen=True)
@@ -211,6 +231,7 @@ class SimReference:
     version: str
     successes: int
     n: int
+    simulator_id: int
 
 
 def sim_reference(
@@ -219,7 +240,8 @@ def sim_reference(
     """Decided episodes of the pinned simulator, else of the one with the most; counted anew, to the last one."""
     row = connection.execute(
         text("""
-        SELECT s.name, s.version, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
+        SELECT s.name, s.version, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n,
+               s.id
         FROM deployments d
         JOIN policies p ON p.project_id = d.project_id AND p.name = :policy AND p.version = :version
         JOIN episodes e ON e.project_id = d.project_id AND e.policy_id = p.id AND e.task_id = d.task_id
@@ -227,11 +249,42 @@ def sim_reference(
         JOIN simulators s ON s.project_id = e.project_id AND s.id = e.simulator_id
         LEFT JOIN baselines b ON b.project_id = d.project_id AND b.deployment_id = d.id
         WHERE d.project_id = :p AND d.id = :d AND coalesce(b.simulator_id = e.simulator_id, true)
-        GROUP BY s.name, s.version ORDER BY n DESC, 1, 2 LIMIT 1
+        GROUP BY s.id, s.name, s.version ORDER BY n DESC, 1, 2 LIMIT 1
         """),
         {"p": project_id, "d": deployment_id, "policy": policy, "version": version},
     ).one_or_none()
     return None if row is None else SimReference(*row)
+
+
+def sim_cells(
+    connection: Connection, project_id: int, deployment_id: int, policy: PolicyVersion, simulator_id: int
+) -> list[SimCell]:
+    """The episodes of a reference by their categories; none where those are too many to be a mix."""
+    rows = connection.execute(
+        text("""
+        SELECT c.levels, count(*) FILTER (WHERE e.outcome = 'success') AS successes, count(*) AS n
+        FROM deployments d
+        JOIN policies p ON p.project_id = d.project_id AND p.name = :policy AND p.version = :version
+        JOIN episodes e ON e.project_id = d.project_id AND e.policy_id = p.id AND e.task_id = d.task_id
+             AND e.domain = 'sim' AND e.outcome IN ('success', 'failure') AND e.simulator_id = :simulator
+        LEFT JOIN condition_sets c ON c.project_id = e.project_id AND c.id = e.condition_set_id
+        WHERE d.project_id = :p AND d.id = :d GROUP BY c.levels LIMIT :most
+        """),
+        {
+            "p": project_id,
+            "d": deployment_id,
+            "policy": policy.name,
+            "version": policy.version,
+            "simulator": simulator_id,
+            "most": MOST_SIM_CELLS + 1,
+        },
+    ).all()
+    if len(rows) > MOST_SIM_CELLS:
+        return []
+    return [
+        SimCell({name: level_of(value) for name, value in (row.levels or {}).items()}, row.successes, row.n)
+        for row in rows
+    ]
 
 
 def changed_since(connection: Connection, project_id: int, meant: Evidenced, at: datetime) -> tuple[int, int]:
@@ -247,3 +300,15 @@ def changed_since(connection: Connection, project_id: int, meant: Evidenced, at:
         meant.bound(project_id) | {"at": at},
     ).one()
     return int(row.corrected), int(row.deleted)
+
+
+def arrived_just_before(connection: Connection, project_id: int, meant: Evidenced) -> int:
+    """How many of the episodes came in the last minute: some may have been committed after the look."""
+    found = connection.execute(
+        text(f"""
+        SELECT count(*) FROM ({QUERY}) e JOIN episodes x ON x.project_id = :p AND x.id = e.id
+        WHERE x.received_at > CAST(:until AS timestamptz) - interval '1 minute'
+        """),  # noqa: S608
+        meant.bound(project_id),
+    )
+    return int(found.scalar_one())
