@@ -1,9 +1,11 @@
 """A deployment walked from offline to full and back over the API, and everything that is refused on the way."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
+from sqlalchemy import text
 
 from gapwatch.rollouts.verify_packets import verify_packets
 from parts import episode
@@ -241,12 +243,67 @@ def test_another_plan_starts_anew_and_says_so(planned):
         assert moved.status_code == 409
 
 
+def test_another_candidate_begins_at_the_bottom_and_drives_by_no_plan(planned):
+    url, other = "/deployments/berlin-line-3/rollout", {"name": "bin-pick", "version": "2.0.0"}
+    for _ in range(2):
+        decide(planned, "promote", override=True, reason="only to look at it")
+    decide(planned, "stop")
+    with planned.client("admin") as client:
+        high = client.put(url, json={"plan": PLAN, "policy": other, "stage": "supervised"})
+        assert high.status_code == 409 and high.json()["errors"][0]["pointer"] == "/body/stage"
+        bare = client.put(url, json={"plan": PLAN | {"fallback": None}, "policy": other})
+        assert bare.status_code == 422 and bare.json()["errors"][0]["pointer"] == "/body/plan/fallback"
+        begun = client.put(url, json={"plan": PLAN, "policy": other}).json()
+        # A stop stays until somebody resumes.
+        assert (begun["stage"], begun["state"], begun["restarted"]) == ("offline", "stop", True)
+    decide(planned, "resume")
+    with planned.client() as client:
+        permit = client.get("/deployments/berlin-line-3/permit").json()
+    assert (permit["state"], permit["policy"]) == ("go", FALLBACK)
+
+
+def test_two_who_press_at_once_promote_and_roll_back_by_one_stage(planned):
+    first = decide(planned, "promote", override=True, reason="only to look at it", **{"from": "offline"})
+    assert first["to"] == "shadow"
+    late = decide(planned, "promote", 409, override=True, reason="only to look at it", **{"from": "offline"})
+    assert "at shadow now, not at offline" in late["detail"]
+    assert decide(planned, "rollback", **{"from": "shadow"})["to"] == "offline"
+    decide(planned, "rollback", 409, **{"from": "shadow"})
+    # A stop is a stop, whatever was seen.
+    assert decide(planned, "stop", **{"from": "shadow"})["state"] == "stop"
+
+
+def test_an_expired_plan_promotes_nobody(planned, settled):
+    settled(planned)
+    ends = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+    with planned.client("admin") as client:
+        answer = client.put("/deployments/berlin-line-3/rollout", json={"plan": PLAN | {"expires_at": ends}})
+        assert answer.json()["gate"]["verdict"] == "pass"
+    expire = 'UPDATE rollouts SET plan = plan || \'{"expires_at": "2026-01-01T00:00:00Z"}\' WHERE project_id = :p'
+    with planned.database.transaction() as connection:
+        connection.execute(text(expire), {"p": planned.id})
+    assert "its plan has expired; send it anew" in decide(planned, "promote", 409)["detail"]
+    past = decide(planned, "promote", override=True, reason="it expired over the holidays")
+    with planned.client("read") as client:
+        assert "The plan had expired." in client.get(f"/decisions/{past['id']}/packet").json()["deviations"]
+
+
+def test_without_a_fallback_the_answer_says_that_nothing_may_drive(project):
+    send(project, [*sims(), *shadows(1)])
+    plan = {key: value for key, value in PLAN.items() if key != "fallback"}
+    with project.client("admin") as client:
+        answer = client.put("/deployments/berlin-line-3/rollout", json={"stage": "shadow", "plan": plan}).json()
+    assert "nothing may drive" in answer["message"] and not answer["restarted"]
+
+
 def test_the_power_card_comes_with_the_plan(planned):
     with planned.client("read") as client:
         rollout = client.get("/deployments/berlin-line-3/rollout").json()
     assert [row["true_drop"] for row in rollout["power"]] == [0.0, 0.02, 0.05]
     assert all(row["median_episodes"] > 0 for row in rollout["power"])
-    assert rollout["plan"]["reference"] == {"simulator": "mujoco", "version": "3.3.0", "successes": 360, "n": 400}
+    reference = rollout["plan"]["reference"]
+    assert (reference["simulator"], reference["version"]) == ("mujoco", "3.3.0")
+    assert (reference["successes"], reference["n"], reference["mix"]["conditions"]) == (360, 400, [])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A rollout begun, judged and decided about in the browser: the list, the deployment's part, the packet."""
 
+import html
 import json
 import re
 
@@ -38,9 +39,8 @@ def plan(browser, project, **fields):
         "fallback_version": "1.3.0",
         "policy_name": "bin-pick",
     }
-    return browser.submit(
-        "/rollouts", project.slug, deployment="berlin-line-3", criteria=json.dumps(CRITERIA), **wanted | fields
-    )
+    wanted["criteria"] = json.dumps(CRITERIA)
+    return browser.submit("/rollouts", project.slug, deployment="berlin-line-3", **wanted | fields)
 
 
 def act(browser, project, kind, **fields):
@@ -93,6 +93,26 @@ def test_the_list_and_the_part_have_twins_and_the_report_has_the_rollout(cast, p
     part = viewer.get("/deployments/berlin-line-3?format=json").json()["page"]["rollout"]
     assert part["stage"] == "shadow" and [one["id"] for one in part["criteria"]] == ["episodes"]
     assert "Rollout: shadow" in words(viewer.get("/deployments/berlin-line-3?format=report"))
+
+
+def test_the_form_that_changes_a_plan_shows_the_one_in_force(cast, project):
+    _, engineer, _ = cast
+    plan(engineer, project, alpha="2.5", days="20", expires_at="2099-01-01T00:00")
+    assert plan(engineer, project, alpha="2.5", days="20", expires_at="soon").status_code == 422
+    plan(engineer, project, alpha="2.5", days="20")
+    page = engineer.get("/deployments/berlin-line-3").text
+    form = page[page.index('id="d-plan"') :]
+    assert 'value="2.5"' in form and 'value="20"' in form and "&#34;min_episodes&#34;" in form
+    # The same again changes nothing.
+    before = project.value("SELECT frozen_at FROM rollouts WHERE project_id = :p")
+    whole = html.unescape(re.search(r"<textarea[^>]*>(.*?)</textarea>", form, re.DOTALL)[1])
+    assert plan(engineer, project, alpha="2.5", days="20", criteria=whole).status_code == 200
+    assert project.value("SELECT frozen_at FROM rollouts WHERE project_id = :p") == before
+
+
+def test_an_engineer_begins_no_rollout_above_the_stage_of_its_episodes(cast, project):
+    _, engineer, _ = cast
+    assert plan(engineer, project, stage="full").status_code == 403
 
 
 def test_what_is_wrong_in_a_form_is_said(cast, project):

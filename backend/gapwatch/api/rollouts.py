@@ -22,6 +22,7 @@ from gapwatch.rollouts.deciding import Decider
 from gapwatch.rollouts.overview import decision_json, rollout_json
 from gapwatch.rollouts.packet_html import packet_html
 from gapwatch.rollouts.plan import PlanBody, PolicyName, Stage
+from gapwatch.rollouts.stage_record import read_record
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.rollout import rollouts
@@ -57,6 +58,11 @@ class RolloutBody(bodies.Body):
 class DecisionBody(bodies.Body):
     reason: bodies.Words
     to: Stage | None = Field(None, description="Of a rollback, how far; of a promotion only the next stage.")
+    seen: Stage | None = Field(
+        None,
+        alias="from",
+        description="The stage that you see; 409 if somebody promoted or rolled back meanwhile.",
+    )
     override: bool = Field(False, description="Promote past a gate that is not passed, with a written reason.")
 
 
@@ -128,8 +134,12 @@ def rollout_routes(database: Database, keyring: Keyring, nudger: Nudger, link_ba
                 decider=_decider(holder, link_base),
             )
             answer = _whole(connection, holder.project_id, put.rollout)
-        message = "The plan was changed, so its stage starts anew: what was seen before counts no more."
-        return JSONResponse(answer | {"restarted": put.restarted, "message": message if put.restarted else None})
+        said = []
+        if put.restarted:
+            said.append("The plan was changed, so its stage starts anew: what was seen before counts no more.")
+        if put.rollout.driver is None and put.rollout.state != "stop":
+            said.append("No fallback is named, so robots that ask for the permit are told that nothing may drive.")
+        return JSONResponse(answer | {"restarted": put.restarted, "message": " ".join(said) or None})
 
     @router.get(
         "/deployments/{slug}/gate",
@@ -212,6 +222,7 @@ def _add_decision(
                 decider=_decider(holder, link_base),
                 to=wanted.to,
                 override=wanted.override,
+                seen=wanted.seen,
             )
         nudger.nudge("send")
         return JSONResponse(decision_json(row), 201)
@@ -247,7 +258,7 @@ def _whole(connection: Connection, project_id: int, rollout: Rollout) -> dict[st
 def _judged(connection: Connection, project_id: int, rollout: Rollout) -> dict[str, Any] | None:
     if rollout.plan is None:
         return None
-    return gate.judge(gate.read_record(connection, project_id, rollout)).as_json()
+    return gate.judge(read_record(connection, project_id, rollout)).as_json()
 
 
 def _decider(holder: KeyHolder, link_base: str) -> Decider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,6 +44,18 @@ class ShownDecision:
 
 
 @dataclass(frozen=True)
+class PlanFields:
+    """The plan in force, as the form that changes it shows it; days and episodes of the stage that it is in."""
+
+    margin: float
+    alpha: float
+    days: int | None
+    episodes: int | None
+    expires_at: str
+    criteria: str
+
+
+@dataclass(frozen=True)
 class RolloutPart:
     slug: str
     stage: str
@@ -60,7 +73,7 @@ class RolloutPart:
     union: str
     power: list[str]
     expected: int | None
-    margin: float | None
+    plan: PlanFields | None
     next_decision: str
     due_at: datetime | None
     overdue: str | None
@@ -101,7 +114,7 @@ def _part(visit: Visit, rollout: Rollout, decisions: list[DecisionRow], now: dat
         union="" if plan is None else union_words(plan, rollout.stage),
         power=[] if plan is None else power_words(plan),
         expected=None if plan is None else plan.get("expected_episodes"),
-        margin=None if plan is None else float(plan["margin"]),
+        plan=None if plan is None else _plan_fields(plan, rollout),
         next_decision=next_decision(rollout, verdict),
         due_at=due_at(rollout),
         overdue=overdue_words(rollout, now),
@@ -126,6 +139,17 @@ def _part(visit: Visit, rollout: Rollout, decisions: list[DecisionRow], now: dat
         ],
         acts=_acts(rollout),
         back=list(map(str, reversed(STAGES[: STAGES.index(rollout.stage)]))),
+    )
+
+
+def _plan_fields(plan: Mapping[str, Any], rollout: Rollout) -> PlanFields:
+    return PlanFields(
+        margin=float(plan["margin"]),
+        alpha=float(plan["alpha"]),
+        days=plan["budget"]["days"].get(rollout.stage),
+        episodes=plan["budget"]["episodes"].get(rollout.stage),
+        expires_at=plan["expires_at"] or "",
+        criteria="[" + ",\n ".join(json.dumps(one, ensure_ascii=False) for one in plan["criteria"]) + "]",
     )
 
 

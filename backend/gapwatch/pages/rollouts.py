@@ -22,7 +22,14 @@ from gapwatch.rollouts.overview import due_at, next_decision, overdue_words
 from gapwatch.rollouts.packet_html import packet_html
 from gapwatch.rollouts.plan import STAGES, PlanBody, next_stage
 from gapwatch.store.alerting.watch_queue import now
-from gapwatch.store.rollout.rollouts import ListedDeployment, PolicyVersion, find_packet, listed_deployments
+from gapwatch.store.rollout.rollouts import (
+    ListedDeployment,
+    PolicyVersion,
+    Rollout,
+    find_packet,
+    find_rollout,
+    listed_deployments,
+)
 
 MOST = 5000
 LONGEST_REASON = 2000
@@ -169,21 +176,20 @@ def _decide(visit: Visit, slug: str, act: str, decider: Decider) -> None:
         decider=decider,
         to=to if to in STAGES else None,
         override=visit.form.one("override") == "yes",
+        seen=seen if (seen := visit.form.one("from")) in STAGES else None,
     )
 
 
 def _put_plan(visit: Visit, slug: str, decider: Decider) -> None:
     form = visit.form
     criteria = form.one("criteria").strip()
+    known = find_rollout(visit.transaction, visit.project_id, slug)
     try:
         body: dict[str, Any] = {
             "margin": _number(form.line("margin") or "10", "the margin") / 100,
             "alpha": _number(form.line("alpha") or "5", "α") / 100,
-            "budget": {
-                name: int(_number(form.line(name), f"the {name}"))
-                for name in ("days", "episodes")
-                if form.line(name)
-            },
+            "budget": {name: _budget(visit, name, known) for name in ("days", "episodes")},
+            "retention": "standard" if known is None or known.plan is None else known.plan["retention"],
             "criteria": json.loads(criteria) if criteria else [],
         }
         if form.line("fallback_version"):
@@ -207,6 +213,16 @@ def _put_plan(visit: Visit, slug: str, decider: Decider) -> None:
         expires_at=_moment(form.moment("expires_at")),
         decider=decider,
     )
+
+
+def _budget(visit: Visit, name: str, known: Rollout | None) -> dict[str, int] | int | None:
+    """What the form says of the stage; of the others what the plan in force says."""
+    given = visit.form.line(name)
+    value = int(_number(given, f"the {name}")) if given else None
+    if known is None or known.plan is None:
+        return value
+    others = {stage: kept for stage, kept in known.plan["budget"][name].items() if stage != known.stage}
+    return others | ({} if value is None else {known.stage: value})
 
 
 def _moment(text: str) -> datetime | None:

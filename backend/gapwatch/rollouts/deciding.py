@@ -14,7 +14,8 @@ from typing import Any, cast
 from gapwatch.errors import Conflict, Fault, Forbidden, Invalid, NotFound
 from gapwatch.rollouts import freezing, gate, news
 from gapwatch.rollouts.packets import build_packet
-from gapwatch.rollouts.plan import STAGES, PlanBody, Stage, freeze, next_stage
+from gapwatch.rollouts.plan import STAGES, PlanBody, Stage, freeze, is_expired, next_stage
+from gapwatch.rollouts.stage_record import read_record
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Connection
@@ -72,14 +73,11 @@ def put_plan(
     if described is None:
         raise NotFound("There is no deployment with this name.")
     known = rollouts.lock_rollout(connection, project_id, slug)
-    if known is not None and stage is not None and stage != known.stage:
-        message = f"The rollout is at {known.stage}; stages change by promote and rollback, not by a plan."
-        raise Conflict(message, errors=[Fault(pointer="/body/stage", code="stage-by-decision", message=message)])
-    current = cast(Stage, known.stage if known is not None else stage or described.stage or "offline")
     candidate = policy or (
         known.policy if known is not None else PolicyVersion(described.policy, described.version)
     )
     fallback = None if body.fallback is None else PolicyVersion(body.fallback.name, body.fallback.version)
+    current = _begins_at(known, candidate, fallback, stage, cast(Stage, described.stage or "offline"), decider)
     if fallback == candidate:
         message = "The fallback is what drives when the candidate may not; name another version."
         raise Invalid(message, errors=[Fault(pointer="/body/plan/fallback", code="same-policy", message=message)])
@@ -116,6 +114,38 @@ def put_plan(
     return PlanPut(find(connection, project_id, slug), restarted=restarted)
 
 
+def _begins_at(
+    known: Rollout | None,
+    candidate: PolicyVersion,
+    fallback: PolicyVersion | None,
+    asked: Stage | None,
+    newest: Stage,
+    decider: Decider,
+) -> Stage:
+    """The stage that a plan begins. Nothing comes to drive by a plan: that takes a decision, or an admin."""
+    if known is None:
+        begins = asked or newest
+        if STAGES.index(begins) > STAGES.index(newest) and decider.role != "admin":
+            raise Forbidden(f"Its episodes are of stage {newest}; only an admin may begin it at {begins}.")
+        return begins
+    stage = cast(Stage, known.stage)
+    if candidate == known.policy:
+        if asked is not None and asked != stage:
+            message = f"The rollout is at {stage}; stages change by promote and rollback, not by a plan."
+            raise Conflict(
+                message, errors=[Fault(pointer="/body/stage", code="stage-by-decision", message=message)]
+            )
+        return stage
+    begins = asked or "offline"
+    if begins in rollouts.DRIVING_STAGES:
+        message = f"{candidate.name} {candidate.version} is another candidate: it begins at offline or shadow."
+        raise Conflict(message, errors=[Fault(pointer="/body/stage", code="another-candidate", message=message)])
+    if fallback is None:
+        message = "Name the fallback: it drives until the new candidate is promoted to supervised."
+        raise Invalid(message, errors=[Fault(pointer="/body/plan/fallback", code="missing", message=message)])
+    return begins
+
+
 def _is_same(stored: Mapping[str, Any], written: Mapping[str, Any]) -> bool:
     return all(stored.get(name) == value for name, value in written.items())
 
@@ -130,16 +160,20 @@ def decide(
     decider: Decider,
     to: Stage | None = None,
     override: bool = False,
+    seen: Stage | None = None,
 ) -> DecisionRow:
+    """`seen`: the stage that whoever decides sees. Two who press at once promote, or roll back, one stage."""
     rollout = None if "\0" in slug else rollouts.lock_rollout(connection, project_id, slug)
     if rollout is None:
         find(connection, project_id, slug)
         raise AssertionError("unreachable")
+    if seen is not None and seen != rollout.stage and kind in ("promote", "rollback"):
+        raise Conflict(f"Somebody decided meanwhile: it is at {rollout.stage} now, not at {seen}. Look again.")
     to_stage, state = _target(rollout, kind, to)
     most = MOST_EPISODES if kind in ("promote", "hold") else MOST_IN_HASTE
-    record = None if rollout.plan is None else gate.read_record(connection, project_id, rollout, most)
+    record = None if rollout.plan is None else read_record(connection, project_id, rollout, most)
     judged = None if record is None else gate.judge(record)
-    is_passed = judged is not None and judged.verdict == "pass"
+    is_passed = judged is not None and judged.verdict == "pass" and not is_expired(rollout.plan, now(connection))
     is_override = kind == "promote" and not is_passed
     if is_override:
         _refuse_override(judged, reason, decider, asked=override)
@@ -202,6 +236,8 @@ def _promoted(rollout: Rollout, to: Stage | None) -> tuple[Stage, str]:
 def _refuse_override(judged: gate.GateAnswer | None, reason: str, decider: Decider, *, asked: bool) -> None:
     if not asked:
         words = "there is no plan" if judged is None else f"{judged.verdict}; {judged.missing}"
+        if judged is not None and judged.verdict == "pass":
+            words = "its plan has expired; send it anew, which starts the stage anew"
         raise Conflict(
             f"The gate is not passed ({words}). Wait for it, or have an admin override it with a written reason "
             "(`override`: true)."

@@ -53,8 +53,10 @@ def overdue_words(rollout: Rollout, now: datetime) -> str | None:
         return None
     if plan["expires_at"] is not None and due == datetime.fromisoformat(plan["expires_at"]):
         return f"the plan expired on {date_words(due, 0)}"
-    days = budget_days(plan, cast(Stage, rollout.stage))
-    return f"{(now - due).days} days over its budget of {days}"
+    days, over = budget_days(plan, cast(Stage, rollout.stage)), (now - due).days
+    if not over:
+        return f"its budget of {days} days has ended"
+    return f"{over} day{'' if over == 1 else 's'} over its budget of {days}"
 
 
 def watch_json(rollout: Rollout, now: datetime) -> dict[str, Any] | None:

@@ -8,16 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gapwatch.notation import count
-from gapwatch.rollouts.gate import (
-    GateAnswer,
-    StageRecord,
-    cells_of,
-    e_path,
-    meant_by,
-    reference_of,
-    successes,
-)
-from gapwatch.rollouts.plan import DRILL_DAYS, TESTED, of_stage
+from gapwatch.rollouts.gate import GateAnswer
+from gapwatch.rollouts.kinds import e_path
+from gapwatch.rollouts.mix import compared
+from gapwatch.rollouts.plan import DRILL_DAYS, TESTED, is_expired, of_stage
+from gapwatch.rollouts.stage_record import StageRecord, cells_of, meant_by, successes
 from gapwatch.statistics.gates.limits import relative_change
 from gapwatch.store.rollout.evidence import QUERY, EvidenceRow
 from gapwatch.store.rollout.rollouts import Rollout
@@ -66,10 +61,11 @@ def build_packet(
     }
     if record is None or gate is None:
         return packet | {"claims": [], "gate": None, "deviations": ["There was no plan."]}
-    return packet | _of_record(record, gate, at, is_override=is_override)
+    return packet | rests_on(record, gate, at, is_override=is_override)
 
 
-def _of_record(record: StageRecord, gate: GateAnswer, at: datetime, *, is_override: bool) -> dict[str, Any]:
+def rests_on(record: StageRecord, gate: GateAnswer, at: datetime, *, is_override: bool) -> dict[str, Any]:
+    """Every figure of a packet, from the record alone: proving it computes them again."""
     criteria = of_stage(record.plan, record.rollout.stage)
     return {
         "claims": [
@@ -141,10 +137,11 @@ def _drill(rollout: Rollout, at: datetime) -> dict[str, Any] | None:
 
 def _relative(record: StageRecord) -> dict[str, Any] | None:
     """The share of the reference's success that is lost, with an interval that holds at every look."""
-    reference, n = reference_of(record.plan), len(record.rows)
-    if reference is None or not reference.successes or not n or record.rollout.stage == "shadow":
+    against, n = compared(record), len(record.rows)
+    if against is None or not against.reference.successes or not n or record.rollout.stage == "shadow":
         return None
-    value, low, high = relative_change((reference.successes, reference.n), (int(successes(record.rows).sum()), n))
+    reference = (against.reference.successes, against.reference.n)
+    value, low, high = relative_change(reference, (float(successes(record.rows).sum()), n))
     return {"value": -value, "interval": [-high, -low], "method": "asymptotic confidence sequence, delta method"}
 
 
@@ -177,6 +174,8 @@ def _deviations(record: StageRecord, gate: GateAnswer, *, is_override: bool) -> 
     frozen = record.rollout.frozen_at
     if is_override:
         found.append("The gate was not passed; an admin decided nevertheless.")
+    if is_expired(record.plan, record.around.now):
+        found.append("The plan had expired.")
     before = sum(frozen is not None and row.started_at < frozen for row in record.rows)
     if before:
         found.append(f"{before} of the episodes that count began before the plan was frozen and arrived after it.")

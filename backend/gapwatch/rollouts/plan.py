@@ -283,6 +283,12 @@ def budget_days(plan: dict[str, Any], stage: Stage) -> int:
     return int(plan["budget"]["days"].get(stage) or BUDGET_DAYS[stage])
 
 
+def is_expired(plan: dict[str, Any] | None, now: datetime) -> bool:
+    return (
+        plan is not None and plan["expires_at"] is not None and now >= datetime.fromisoformat(plan["expires_at"])
+    )
+
+
 def next_stage(stage: str) -> Stage | None:
     place = STAGES.index(stage)
     return STAGES[place + 1] if place + 1 < len(STAGES) else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from gapwatch.rollouts import gate, news
 from gapwatch.rollouts.overview import overdue_words
+from gapwatch.rollouts.stage_record import read_record
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.audit import audit
 from gapwatch.store.core.database import Connection
@@ -23,7 +24,7 @@ def judge_rollouts(connection: Connection, project_id: int, link_base: str) -> i
     """Judge every gate of a project that has something new; return how many messages go out."""
     told = 0
     for rollout in rollouts.rollouts_to_judge(connection, project_id):
-        judged = gate.judge(gate.read_record(connection, project_id, rollout)).as_json()
+        judged = gate.judge(read_record(connection, project_id, rollout)).as_json()
         rollouts.store_gate(connection, project_id, rollout.deployment_id, judged)
         told += _tell_breaches(connection, project_id, rollout, judged, link_base)
     at = now(connection)
