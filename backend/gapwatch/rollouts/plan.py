@@ -253,7 +253,8 @@ def _written(criterion: Criterion, margin: float) -> dict[str, Any]:
     if criterion.kind == "zero_violations":
         row.setdefault("limit", 0.01)
     row["id"] = criterion.id or (f"{criterion.kind}-{criterion.measure}" if criterion.measure else criterion.kind)
-    row.setdefault("claim", wanted_words(row) + ".")
+    words = wanted_words(row)
+    row.setdefault("claim", f"{words[0].upper()}{words[1:]}.")
     return row
 
 
