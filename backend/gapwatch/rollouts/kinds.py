@@ -23,6 +23,7 @@ from gapwatch.rollouts.stage_record import (
 from gapwatch.statistics.causes.contracts import compare_contracts
 from gapwatch.statistics.gates.criteria import (
     FAIL,
+    FEWEST_MEASURED,
     OPEN,
     PASS,
     GateVerdict,
@@ -148,7 +149,9 @@ def _drop(record: StageRecord, criterion: dict[str, Any], alpha: float) -> Crite
     )
     if is_breached:
         found = replace(found, verdict=FAIL, missing=None)
-    note = _tested_note(found, is_breached=is_breached, too_many="the drop is established to be larger")
+    note = _tested_note(
+        found, is_breached=is_breached, too_many=f"established to lose more than {100 * margin:g} points"
+    )
     if unknown and found.verdict == OPEN:
         note = (
             f"{_plural(unknown, 'episode')} of {len(good)} under conditions that simulation hardly has "
@@ -235,7 +238,7 @@ def _tested_rate(
     is_breached = record.rollout.stage == "full" and not unknown and _is_breached(record, bad, boundary, effect)
     if is_breached:
         found = replace(found, verdict=FAIL, missing=None)
-    too_many = f"the rate is established to be {'above' if is_most else 'below'} its limit"
+    too_many = f"established to be {'above' if is_most else 'below'} {100 * limit:g} %"
     note = _tested_note(found, is_breached=is_breached, too_many=too_many)
     if unknown and found.verdict == OPEN:
         note = f"{_plural(unknown, 'episode')} of {len(values)} do not say; {note}"
@@ -256,10 +259,10 @@ def _clean(record: StageRecord, criterion: dict[str, Any], alpha: float) -> Crit
     elif unknown:
         note = f"{_plural(unknown, 'episode')} of {len(values)} do not say whether there was a violation"
     else:
-        proof = (
-            f"zero in {_plural(len(known), 'episode')} proves a rate below {100 * clean_upper(len(known)):.3g} %"
-        )
-        note = f"{proof} at 95 %" + (f"; {_more(found.missing, 'episode')}" if found.missing else "")
+        upper = f"{100 * clean_upper(len(known)):.3g} %"
+        proof = f"zero in {_plural(len(known), 'episode')} proves a rate below {upper} at 95 %" if known else ""
+        wanting = _more(found.missing, "episode") if found.missing else ""
+        note = "; ".join(words for words in (proof, wanting) if words)
     return _answer(criterion, found, note, alpha=alpha, unknown=unknown)
 
 
@@ -376,7 +379,8 @@ def _tested_note(found: Standing, *, is_breached: bool, too_many: str) -> str:
         return f"passed at episode {found.passed_at}"
     if found.missing is None:
         return "at this rate more episodes will not decide it"
-    return f"about {_more(found.missing, 'episode')} at this rate"
+    rate = "at this rate" if found.n >= FEWEST_MEASURED else "if it is as good as planned"
+    return f"about {_more(found.missing, 'episode')} {rate}"
 
 
 def _more(count: int | None, noun: str) -> str:

@@ -11,12 +11,13 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1c2024;
 background:#fff}
 table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{text-align:left;vertical-align:top;
-padding:.35rem .6rem;border-bottom:1px solid #d9dde1}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
+padding:.35rem .6rem;border-bottom:1px solid #d9dde1;overflow-wrap:anywhere}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
 code,pre{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pre-wrap}.pass{font-weight:600}
 .fail{font-weight:600;text-decoration:underline}svg{width:100%;height:auto}
 @media(prefers-color-scheme:dark){body{color:#e6e8ea;background:#16191c}th,td{border-color:#3a4046}}
-@media(max-width:40rem){table,tbody,tr,td{display:block}thead{display:none}td{border:0;padding:.1rem 0}
-tr{border-bottom:1px solid #d9dde1;padding:.5rem 0;display:block}}
+@media(max-width:40rem){table,tbody,tr,th,td{display:block}thead{display:none}th,td{border:0;padding:.1rem 0}
+tr{border-bottom:1px solid #d9dde1;padding:.5rem 0;display:block}td:empty{display:none}
+td[data-of]::before{content:attr(data-of) ": "}}
 """
 
 
@@ -53,7 +54,7 @@ def _page(title: str, parts: list[Markup], packet: dict[str, Any]) -> str:
     return str(
         Markup(
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-            'content="width=device-width,initial-scale=1"><title>{}</title><style>{}</style></head><body>{}'
+            'content="width=device-width,initial-scale=1"><title>{}</title><style>{}</style></head><body><main>{}</main>'
             '<script type="application/json" id="packet">{}</script></body></html>\n'
         ).format(title, Markup(STYLE), Markup("").join(parts), Markup(data))  # noqa: S704 - our own text, closed tags broken
     )
@@ -80,7 +81,9 @@ def _facts(packet: dict[str, Any], packet_hash: str) -> Markup:
         ("Packet before it", packet.get("previous_hash") or "none: the first of this deployment"),
     ]
     return Markup("<table><tbody>{}</tbody></table>").format(
-        Markup("").join(Markup("<tr><th>{}</th><td>{}</td></tr>").format(name, value) for name, value in rows)
+        Markup("").join(
+            Markup('<tr><th scope="row">{}</th><td>{}</td></tr>').format(name, value) for name, value in rows
+        )
     )
 
 
@@ -92,11 +95,13 @@ def _drill(drill: dict[str, Any]) -> str:
 
 def _criteria(gate: dict[str, Any]) -> Markup:
     head = "".join(
-        f"<th>{name}</th>" for name in ("claim", "wanted", "measured", "interval", "n", "e-value", "α", "verdict")
+        f'<th scope="col">{name}</th>'
+        for name in ("claim", "wanted", "measured", "interval", "n", "e-value", "α", "verdict")
     )
     rows = Markup("").join(
         Markup(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>"
+            '<tr><td>{}</td><td data-of="wanted">{}</td><td data-of="measured">{}</td><td data-of="interval">{}</td>'
+            '<td data-of="n">{}</td><td data-of="e-value">{}</td><td data-of="α">{}</td><td>{}</td></tr>'
         ).format(
             found["claim"],
             found["wanted"],
