@@ -11,7 +11,8 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1c2024;
 background:#fff}
 table{border-collapse:collapse;width:100%;margin:.5rem 0 1.5rem}th,td{text-align:left;vertical-align:top;
-padding:.35rem .6rem;border-bottom:1px solid #d9dde1;overflow-wrap:anywhere}h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}
+padding:.35rem .6rem;border-bottom:1px solid #d9dde1;overflow-wrap:anywhere}h1{font-size:1.5rem}
+h2{font-size:1.1rem;margin-top:2rem}
 code,pre{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere;white-space:pre-wrap}.pass{font-weight:600}
 .fail{font-weight:600;text-decoration:underline}svg{width:100%;height:auto}
 @media(prefers-color-scheme:dark){body{color:#e6e8ea;background:#16191c}th,td{border-color:#3a4046}}
@@ -100,8 +101,8 @@ def _criteria(gate: dict[str, Any]) -> Markup:
     )
     rows = Markup("").join(
         Markup(
-            '<tr><td>{}</td><td data-of="wanted">{}</td><td data-of="measured">{}</td><td data-of="interval">{}</td>'
-            '<td data-of="n">{}</td><td data-of="e-value">{}</td><td data-of="α">{}</td><td>{}</td></tr>'
+            '<tr><td>{}</td><td data-of="wanted">{}</td><td data-of="measured">{}</td>'
+            '<td data-of="interval">{}</td><td data-of="n">{}</td><td data-of="e-value">{}</td><td data-of="α">{}</td><td>{}</td></tr>'
         ).format(
             found["claim"],
             found["wanted"],
