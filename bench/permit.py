@@ -1,7 +1,8 @@
 """How long a stop takes to reach every robot: clients that wait for the permit, as `gw.permit` does, and one press.
 
-A run presses stop and resume in turn, first with nothing else going on and then while episodes are taken in. What
-is measured is the time from before the decision is written until a client has read the answer that tells of it.
+A run presses stop and resume in turn by the API, of a full deployment with a plan and thousands of episodes, first
+with nothing else going on and then while episodes are taken in. What is measured is the time from before the call is
+made until a client has read the answer that tells of it.
 `make bench-permit`.
 """
 
@@ -14,7 +15,9 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,14 +27,18 @@ import httpx
 from bench.records import BATCH, encode, make_records, write_bodies
 from bench.report import Report
 from bench.senders import Sent, quantile, send_paced
-from bench.service import Service, Wrong, scratch_directory, serving
-from gapwatch.settings import ROOT
+from bench.service import PROJECT, Service, Wrong, scratch_directory, serving
+from gapwatch.accounts import make_key
+from gapwatch.settings import ROOT, Settings
 from gapwatch.store.core.database import Database
-from gapwatch.store.rollout import rollouts
-from gapwatch.store.rollout.rollouts import Decision, PolicyVersion
+from gapwatch.store.rollout.evidence import MOST_IN_HASTE
 
 DEPLOYMENT = "berlin-line-1"
 BOUND_S = 2.0
+CRITERIA = [
+    {"kind": "max_drop", "stage": "full"},
+    {"kind": "max_rate", "measure": "overrides", "limit": 0.1, "stage": "full"},
+]
 
 
 class Robots:
@@ -85,21 +92,15 @@ class Robots:
         return int(head[0].split()[1]), headers, body
 
 
-def press(database: Database, project_id: int, *, stop: bool) -> tuple[int, float]:
+def press(admin: httpx.Client, *, stop: bool) -> tuple[int, float]:
     """Decide; return the decision and when it was pressed."""
     at = time.monotonic()
-    with database.transaction(project_id) as connection:
-        rollout = rollouts.lock_rollout(connection, project_id, DEPLOYMENT)
-        if rollout is None:
-            raise Wrong("there is no rollout")
-        kind, state = ("stop", "stop") if stop else ("resume", "go")
-        row = rollouts.decide(
-            connection, project_id, rollout, Decision(kind, rollout.stage, state, "bench", "bench", {"kind": kind})
-        )
-    return row.id, at
+    kind = "stop" if stop else "resume"
+    answer = admin.post(f"/deployments/{DEPLOYMENT}/rollout/{kind}", json={"reason": "bench"})
+    return int(answer.raise_for_status().json()["id"]), at
 
 
-async def measure(service: Service, database: Database, clients: int, presses: int) -> tuple[list[float], int]:
+async def measure(service: Service, admin: httpx.Client, clients: int, presses: int) -> tuple[list[float], int]:
     robots = Robots(service, clients)
     running = asyncio.create_task(robots.run())
     while len({number for knew in robots.knew.values() for number in knew}) < clients:
@@ -107,7 +108,7 @@ async def measure(service: Service, database: Database, clients: int, presses: i
     await asyncio.sleep(3)
     waited: list[float] = []
     for number in range(presses):
-        decision, at = await asyncio.to_thread(press, database, service.project_id, stop=number % 2 == 0)
+        decision, at = await asyncio.to_thread(press, admin, stop=number % 2 == 0)
         deadline = time.monotonic() + 20
         while len(robots.knew.get(decision, {})) < clients and time.monotonic() < deadline:
             await asyncio.sleep(0.05)
@@ -121,21 +122,61 @@ async def measure(service: Service, database: Database, clients: int, presses: i
     return waited, robots.errors
 
 
-def prepare(service: Service, database: Database) -> None:
-    record = next(one for one in make_records(500) if one.get("deployment") == DEPLOYMENT)
-    base, headers = f"{service.running['url']}/api/v1", {"Authorization": f"Bearer {service.key}"}
-    httpx.post(f"{base}/episodes", json=record, headers=headers, trust_env=False).raise_for_status()
-    deployment = service.value("SELECT id FROM deployments WHERE slug = %s", DEPLOYMENT)
-    with database.transaction(service.project_id) as connection:
-        rollouts.put_rollout(
-            connection,
-            service.project_id,
-            deployment,
-            stage="full",
-            policy=PolicyVersion("bin-pick", "1.4.0"),
-            fallback=PolicyVersion("bin-pick", "1.3.0"),
-            plan=None,
-        )
+def prepare(service: Service, admin: httpx.Client) -> None:
+    """A full deployment with a plan, and as many episodes as a stop looks at."""
+    found = [one for one in make_records(4000) if one.get("deployment") == DEPLOYMENT]
+    alike = {name: found[0][name] for name in ("policy", "task")}
+    policy = found[0]["policy"]
+    of_robots = ("deployment", "stage", "robot", "site")
+    simulated = {"domain": "sim", "simulator": {"name": "mujoco", "version": "3"}}
+    sims = [
+        {name: value for name, value in one.items() if name not in of_robots}
+        | alike
+        | simulated
+        | {"id": f"sim-{n}"}
+        for n, one in enumerate(repeated(found, 1000))
+    ]
+    take(service, [*sims, found[0] | alike])
+    plan = {"margin": 0.3, "fallback": {"name": policy["name"], "version": "before"}, "criteria": CRITERIA}
+    body = {"stage": "full", "policy": policy, "plan": plan}
+    admin.put(f"/deployments/{DEPLOYMENT}/rollout", json=body).raise_for_status()
+    take(
+        service,
+        [
+            one | alike | {"id": f"full-{n}", "stage": "full"}
+            for n, one in enumerate(repeated(found, MOST_IN_HASTE))
+        ],
+    )
+    looks = admin.get(f"/deployments/{DEPLOYMENT}/gate").raise_for_status().json()["looks"]
+    if looks < MOST_IN_HASTE:
+        raise Wrong(f"the gate rests on {looks} episodes, not on {MOST_IN_HASTE}")
+
+
+def repeated(records: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    return [records[place % len(records)] for place in range(count)]
+
+
+def take(service: Service, records: list[dict[str, Any]]) -> None:
+    answer = httpx.post(
+        f"{service.running['url']}/api/v1/episodes/batch",
+        json=records,
+        headers={"Authorization": f"Bearer {service.key}"},
+        trust_env=False,
+        timeout=60,
+    ).raise_for_status()
+    if answer.json()["rejected"]:
+        raise Wrong(f"episodes were refused: {answer.text[:500]}")
+
+
+@contextmanager
+def administering(service: Service) -> Iterator[httpx.Client]:
+    database = Database(service.database_url)
+    secret = Settings(data_dir=service.data_dir).server_secret()
+    key = make_key(database, secret, project=PROJECT, scope="admin", name="bench")
+    database.close()
+    headers, base = {"Authorization": f"Bearer {key}"}, f"{service.running['url']}/api/v1"
+    with httpx.Client(base_url=base, headers=headers, trust_env=False, timeout=60) as client:
+        yield client
 
 
 def send(service: Service, sender: ProcessPoolExecutor, directory: Path, seconds: float, rate: int) -> Future[Any]:
@@ -165,10 +206,10 @@ def main() -> None:
         scratch_directory(ROOT / ".cache/bench") as directory,
         serving(directory / "permit") as service,
         ProcessPoolExecutor(1, mp_context=get_context("spawn")) as sender,
+        administering(service) as admin,
     ):
-        database = Database(service.database_url)
-        prepare(service, database)
-        waited, errors = asyncio.run(measure(service, database, asked.clients, asked.presses))
+        prepare(service, admin)
+        waited, errors = asyncio.run(measure(service, admin, asked.clients, asked.presses))
         show(report, "alone", waited, errors)
         connections = service.value(
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'gapwatch-permits'"
@@ -176,12 +217,12 @@ def main() -> None:
         report.remark(f"connections of the database for {asked.clients} clients: {connections}")
         sending = send(service, sender, directory, 5.0 * asked.presses + 20, asked.rate)
         time.sleep(3)
-        waited, errors = asyncio.run(measure(service, database, asked.clients, asked.presses))
+        waited, errors = asyncio.run(measure(service, admin, asked.clients, asked.presses))
         is_sending = not sending.done()
         show(report, f"during ingest at {asked.rate} a second", waited, errors)
         sent, _ = sending.result()
         describe(report, sent, asked.rate, is_sending=is_sending)
-        database.close()
+    report.remark(f"load {os.getloadavg()[0]:.1f} after it")
     report.show()
     report.write(asked.json)
     sys.exit(any(verdict.word == "FAIL" for verdict in report.verdicts))

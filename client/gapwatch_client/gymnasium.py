@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import iterate
 
 from gapwatch_client.client import Gapwatch
 from gapwatch_client.env_recorder import Ended, EnvRecorder, Judge
@@ -53,9 +54,7 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         spaces = (env.observation_space, env.action_space)
         if proposes is not None:
-            if executed_by is None or "deployment" not in fields:
-                raise ValueError("in shadow, say executed_by= and deployment=: something else drives a real robot")
-            fields["stage"] = "shadow"
+            _check_shadow(executed_by, fields)
         self._proposes, self._executed_by, self._tolerance = proposes, executed_by, tolerance
         self._seen: Any = None
         self._recorder = EnvRecorder(gw, env, spaces, success, (observation_names, action_names), fields, 1)
@@ -108,7 +107,10 @@ class RecordEpisodes(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class RecordVectorEpisodes(VectorWrapper):
-    """Wrap a vector environment: an episode for each of its environments, in every autoreset mode."""
+    """Wrap a vector environment: an episode for each of its environments, in every autoreset mode.
+
+    In shadow, `proposes` is given the observations of all environments and returns an action for each.
+    """
 
     def __init__(
         self,
@@ -118,9 +120,16 @@ class RecordVectorEpisodes(VectorWrapper):
         success: Judge | None = None,
         observation_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
+        proposes: Callable[[Any], Any] | None = None,
+        executed_by: Any = None,
+        tolerance: Any = None,
         **fields: Any,
     ) -> None:
         super().__init__(env)
+        if proposes is not None:
+            _check_shadow(executed_by, fields)
+        self._proposes, self._executed_by, self._tolerance = proposes, executed_by, tolerance
+        self._seen: Any = None
         spaces = (env.single_observation_space, env.single_action_space)
         names = (observation_names, action_names)
         self._recorder = EnvRecorder(gw, env, spaces, success, names, fields, env.num_envs)
@@ -133,13 +142,34 @@ class RecordVectorEpisodes(VectorWrapper):
         for index in range(self.num_envs):
             if mask is None or mask[index]:
                 env_seed = seed + index if isinstance(seed, int) else seed[index] if seed is not None else None
-                _guarded(self._recorder.begin, index, env_seed)
+                _guarded(self._begin, index, env_seed)
                 self._ended[index] = False
+        self._seen = observations
         return observations, infos
 
+    def _begin(self, index: int, seed: Any) -> None:
+        self._recorder.begin(index, seed)
+        episode = self._recorder.episodes[index]
+        if self._proposes is not None and episode is not None:
+            episode.shadow(self._executed_by, tolerance=self._tolerance)
+
+    def _propose(self, executed: Any) -> None:
+        """Of the environments whose episode goes on; where one ended, the next step only resets it."""
+        if self._proposes is None:
+            return
+        space = self.action_space
+        proposed = list(iterate(space, self._proposes(self._seen)))
+        done = list(iterate(space, executed))
+        for index in np.flatnonzero(~self._ended).tolist():
+            episode = self._recorder.episodes[index]
+            if episode is not None:
+                episode.proposed(proposed[index], done[index])
+
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        _guarded(self._propose, actions)
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         _guarded(self._note, observations, actions, rewards, terminated, truncated, infos)
+        self._seen = observations
         return observations, rewards, terminated, truncated, infos
 
     def _note(
@@ -150,7 +180,7 @@ class RecordVectorEpisodes(VectorWrapper):
         running = ~self._ended
         if self._mode == AutoresetMode.NEXT_STEP:
             for index in np.flatnonzero(self._ended).tolist():
-                recorder.begin(index, None)
+                self._begin(index, None)
         recorder.rewards[running] += np.asarray(rewards)[running]
         recorder.lengths[running] += 1
         recorder.act(actions, running)
@@ -161,7 +191,7 @@ class RecordVectorEpisodes(VectorWrapper):
             info = _info_of(infos.get("final_info", infos), index)
             recorder.end(index, info, terminated=bool(terminated[index]), truncated=bool(truncated[index]))
             if self._mode == AutoresetMode.SAME_STEP:
-                recorder.begin(index, None)
+                self._begin(index, None)
         if self._mode == AutoresetMode.NEXT_STEP:
             self._ended = done
         elif self._mode == AutoresetMode.DISABLED:
@@ -171,6 +201,12 @@ class RecordVectorEpisodes(VectorWrapper):
         for index in range(self.num_envs):
             _guarded(self._recorder.abandon, index, "closed before it ended")
         super().close(**named)
+
+
+def _check_shadow(executed_by: Any, fields: dict[str, Any]) -> None:
+    if executed_by is None or "deployment" not in fields:
+        raise ValueError("in shadow, say executed_by= and deployment=: something else drives a real robot")
+    fields["stage"] = "shadow"
 
 
 def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:

@@ -4,9 +4,10 @@ import gymnasium
 import numpy as np
 import pytest
 from gapwatch_client import Contract, Gapwatch
-from gapwatch_client.gymnasium import RecordEpisodes
+from gapwatch_client.gymnasium import RecordEpisodes, RecordVectorEpisodes
 from gapwatch_client.shadow import executor, limits_of
 from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 
 class Recorder(Gapwatch):
@@ -132,3 +133,25 @@ def test_a_wrapped_environment_asks_the_candidate_beside_what_drives(gw):
     }  # fmt: skip
     with pytest.raises(ValueError, match="executed_by"):
         RecordEpisodes(Line(), gw, proposes=lambda seen: seen)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_vector_environment_asks_the_candidate_for_each_of_its_robots(gw, mode):
+    def propose(seen):
+        return np.concatenate([seen[:1] * 2, seen[1:] * 0])
+
+    env = SyncVectorEnv([Line, Line], autoreset_mode=mode)
+    env = RecordVectorEpisodes(
+        env, gw, proposes=propose, executed_by="bin-pick@1.3.0", tolerance=0.25, deployment="lisbon"
+    )
+    env.reset()
+    # Twice: the step in which some modes only reset is nobody's.
+    for _ in range(9 if mode == AutoresetMode.NEXT_STEP else 8):
+        _, _, ended, *_ = env.step(np.zeros((2, 1), np.float32))
+        if mode == AutoresetMode.DISABLED and ended.all():
+            env.reset(options={"reset_mask": ended})
+    counts = [{name: record["shadow"][name] for name in ("steps", "agree", "infeasible")} for record in gw.sent]
+    assert counts == [{"steps": 4, "agree": 2, "infeasible": 1}, {"steps": 4, "agree": 4, "infeasible": 0}] * 2
+    assert {record["stage"] for record in gw.sent} == {"shadow"}
+    with pytest.raises(ValueError, match="executed_by"):
+        RecordVectorEpisodes(SyncVectorEnv([Line]), gw, proposes=propose)

@@ -102,7 +102,8 @@ def _criteria(gate: dict[str, Any]) -> Markup:
     rows = Markup("").join(
         Markup(
             '<tr><td>{}</td><td data-of="wanted">{}</td><td data-of="measured">{}</td>'
-            '<td data-of="interval">{}</td><td data-of="n">{}</td><td data-of="e-value">{}</td><td data-of="α">{}</td><td>{}</td></tr>'
+            '<td data-of="interval">{}</td><td data-of="n">{}</td>'
+            '<td data-of="e-value">{}</td><td data-of="α">{}</td><td>{}</td></tr>'
         ).format(
             found["claim"],
             found["wanted"],

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gapwatch.statistics.estimates.rates import FEWEST_SESSIONS, Z_95, SessionSums, t_95, wilson
 
-# Below this many episodes with any such step, their spread says little of the next episode.
-FEWEST_MARKED = 5
+# Below this many episodes with any such step, their spread says little of the next episode. With 5, rare steps in
+# few episodes were covered in 89 % of worlds, and all in 94 %.
+FEWEST_MARKED = 20
 
 Counts = NDArray[np.int64]
 
@@ -33,8 +34,8 @@ def step_rate(marked: Sequence[int] | Counts, steps: Sequence[int] | Counts) -> 
 
     Formula: r = Σxᵢ/Σnᵢ (ratio estimator), v = m/(m − 1) Σ(xᵢ − r nᵢ)²/(Σnᵢ)² its linearised variance over m
     episodes, and Wilson's interval at the effective number r(1 − r)/v with the t quantile of m − 1 degrees (Korn &
-    Graubard 1998; Franco et al. 2019). The effective number is at most Σnᵢ; where fewer than five episodes have
-    such a step, or fewer than five lack one, at most m: then one more episode could tell another story. Assumes
+    Graubard 1998; Franco et al. 2019). The effective number is at most Σnᵢ; where fewer than twenty episodes have
+    such a step, or fewer than twenty lack one, at most m: then one more episode could tell another story. Assumes
     independent episodes. Smallest m: 2; with one episode only the share.
     """
     x, n = np.asarray(marked, dtype=float), np.asarray(steps, dtype=float)
