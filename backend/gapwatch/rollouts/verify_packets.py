@@ -96,7 +96,7 @@ def _reproduce(connection: Connection, project_id: int, row: DecisionRow, packet
                 "corrected since; the figures that rest on them cannot be computed again."
             )
         if 0 < -gone <= arrived_just_before(connection, project_id, meant):
-            return f"aged {-gone} episodes were being stored while it was decided and were not judged."
+            return f"aged {-gone} more were being stored while it was decided; they were not judged."
         return "the episodes are not those that were judged; their hash differs."
     record = StageRecord(
         _rollout_of(row, packet),

@@ -17,7 +17,7 @@ from gapwatch.watching.sim_mix import SimCell
 # Of one stage; beyond it the first are judged, and of a full deployment the newest.
 MOST_EPISODES = 100_000
 # Of a decision that robots wait for: the newest, so that it takes no longer after years.
-MOST_IN_HASTE = 5_000
+MOST_IN_HASTE = 2_000
 # Robots may send what they kept for so long; what is older is history, whenever it comes.
 LATEST = "30 days"
 
