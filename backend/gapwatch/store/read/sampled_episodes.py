@@ -169,13 +169,17 @@ def _failed_rows(
         matching, own = selection.wanted.clauses()
         own |= {"project_id": project_id, "outcome": selection.outcome, "each": -(-selection.most // len(windows))}
         own |= selection.scope.parameters()
-        own |= {"since": [w.since for w in windows], "until": [w.until for w in windows]}
+        # An open end is written out here: `coalesce` might leak, and row security would keep it out of the index.
+        own |= {
+            "since": [w.since.isoformat() if w.since else "-infinity" for w in windows],
+            "until": [w.until.isoformat() if w.until else "infinity" for w in windows],
+        }
         source = f"""
             unnest(%(since)s::timestamptz[], %(until)s::timestamptz[]) WITH ORDINALITY AS w (since, until, number)
             CROSS JOIN LATERAL (
                 SELECT e.* FROM episodes e WHERE e.project_id = %(project_id)s AND e.outcome = %(outcome)s
                 AND {selection.scope.clauses("e")}{matching}
-                AND e.started_at >= coalesce(w.since, '-infinity') AND e.started_at < coalesce(w.until, 'infinity')
+                AND e.started_at >= w.since AND e.started_at < w.until
                 ORDER BY e.started_at DESC LIMIT %(each)s
             )
         """  # noqa: S608 - names of ours
