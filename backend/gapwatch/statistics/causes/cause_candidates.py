@@ -6,7 +6,8 @@ above zero only: a latency below sim's accuses nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,12 +60,24 @@ class Candidate:
         return self.kind == "level in real" or not self.simulated
 
 
+def quantiles(values: Array, shares: Sequence[float]) -> list[float]:
+    """As `numpy.quantile` has them; a ledger asks for a hundred, and most of numpy's time goes into checking."""
+    ordered = np.sort(values)
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        below = int(place)
+        low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+        found.append(low + (place - below) * (high - low))
+    return found
+
+
 def signal_scale(sim: Array, real: Array) -> Scale | None:
     """From successes. A signal that never varies in sim takes the spread of the real ones about sim's median."""
     values, simulated = (sim, True) if len(sim) >= FEWEST_SUCCESSES else (real, False)
     if len(values) < FEWEST_SUCCESSES:
         return None
-    low, median, high = np.quantile(values, (0.16, 0.5, 0.84)).tolist()
+    first, low, median, high, last = quantiles(values, (0.01, 0.16, 0.5, 0.84, 0.99))
     spread = (high - low) / 2
     if spread <= 1e-9 * max(1.0, abs(median)):
         away = np.abs(real - median)
@@ -72,8 +85,7 @@ def signal_scale(sim: Array, real: Array) -> Scale | None:
         if not len(away):
             return None
         spread = float(np.median(away)) / 2
-    edges = np.quantile(values, (0.01, 0.99)).tolist()
-    return Scale(edges[0], median, edges[1], spread, simulated)
+    return Scale(first, median, last, spread, simulated)
 
 
 def signal_distance(values: Array, candidate: Candidate) -> Array:
@@ -90,7 +102,7 @@ def in_other_units(sim: Array, real: Array) -> bool:
     """Whether one side's numbers are the other's in thousandths or thousands: a way of writing, not a gap."""
     if min(len(sim), len(real)) < FEWEST_SUCCESSES:
         return False
-    spreads = [np.quantile(values, (0.16, 0.5, 0.84)) for values in (sim, real)]
+    spreads = [quantiles(values, (0.16, 0.5, 0.84)) for values in (sim, real)]
     sizes = [(abs(middle), (high - low) / 2) for low, middle, high in spreads]
     if min(min(size) for size in sizes) <= 0:
         return False
@@ -108,19 +120,23 @@ def signals_in_other_units(sim: SideSample, real: SideSample) -> tuple[str, ...]
     )
 
 
-def find_candidates(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> list[Candidate]:
-    """All that both sides, or real alone, have written down often enough."""
-    return [*_signals(sim, real, taxonomy), *_levels(sim, real, taxonomy)]
+def find_candidates(
+    sim: SideSample, real: SideSample, taxonomy: Taxonomy, other_units: Sequence[str]
+) -> list[Candidate]:
+    """All that both sides, or real alone, have written down often enough; signals in other units are left out."""
+    return [*_signals(sim, real, taxonomy, other_units), *_levels(sim, real, taxonomy)]
 
 
-def _signals(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> Iterable[Candidate]:
+def _signals(
+    sim: SideSample, real: SideSample, taxonomy: Taxonomy, other_units: Sequence[str]
+) -> Iterable[Candidate]:
     for name in sorted({*sim.succeeded.signals, *real.succeeded.signals, *real.failed.signals}):
         categories = taxonomy.categories_of("signals", name)
-        if not categories or taxonomy.is_symptom(name):
+        if not categories or taxonomy.is_symptom(name) or name in other_units:
             continue
         in_sim, in_real = (_measured(side.succeeded.signals, name) for side in (sim, real))
         scale = signal_scale(in_sim, in_real)
-        if scale is None or not len(in_real) or in_other_units(in_sim, in_real):
+        if scale is None or not len(in_real):
             continue
         for kind in taxonomy.harmful_sides(name):
             for beyond in HINGES:
@@ -132,9 +148,9 @@ def _levels(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> Iterable[C
         counts: dict[str, list[int]] = {}
         for number, side in enumerate((sim, real)):
             for batch in (side.succeeded, side.failed):
-                for level in batch.conditions.get(name, ()):
+                for level, n in Counter(batch.conditions.get(name, ())).items():
                     if level is not None and level != MISSING:
-                        counts.setdefault(str(level), [0, 0])[number] += 1
+                        counts.setdefault(str(level), [0, 0])[number] += n
         if len(counts) <= 1:
             continue
         categories = taxonomy.categories_of("conditions", name)

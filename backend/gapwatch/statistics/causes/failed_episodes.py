@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Level = str | bool | float | None
+# Condition → a number for the level of each row, and the number of each level; filled as conditions are asked for.
+LevelCodes = dict[str, tuple[NDArray[np.int64], Mapping[str, int]]]
 
 
 class FailedEpisode(NamedTuple):
@@ -39,6 +41,7 @@ class FailedBatch:
     conditions: Mapping[str, Sequence[Level]] = field(default_factory=dict)
     signals: Mapping[str, Array] = field(default_factory=dict)
     sessions: Sequence[str | None] = ()
+    codes: LevelCodes = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.counts)

@@ -128,20 +128,26 @@ def values_of(candidates: Sequence[Candidate], batch: Batch, domain: str) -> Arr
     """One row an episode, one column a candidate; NaN where nothing was written down."""
     n = len(batch)
     columns = np.full((n, len(candidates)), np.nan)
-    words: dict[str, NDArray[np.str_]] = {}
     for column, candidate in enumerate(candidates):
         if candidate.kind in ("above", "below"):
             values = batch.signals.get(candidate.name)
             if values is not None:
                 columns[:, column] = signal_distance(values, candidate)
             continue
-        if candidate.name not in words:
-            levels = batch.conditions.get(candidate.name) or [None] * n
-            words[candidate.name] = np.array([MISSING if level is None else str(level) for level in levels])
-        own = words[candidate.name]
-        hits = np.where(own == MISSING, np.nan, own == candidate.level) if n else np.zeros(0)
+        own, number_of = _level_codes(batch, candidate.name)
+        hits = np.where(own == number_of[MISSING], np.nan, own == number_of.get(candidate.level, -1))
         columns[:, column] = hits * (domain == "real") if candidate.kind == "level in real" else hits
     return columns
+
+
+def _level_codes(batch: Batch, condition: str) -> tuple[NDArray[np.int64], Mapping[str, int]]:
+    if condition not in batch.codes:
+        levels = batch.conditions.get(condition) or [None] * len(batch)
+        words = {level: MISSING if level is None else str(level) for level in dict.fromkeys(levels)}
+        number_of = {word: number for number, word in enumerate(dict.fromkeys([MISSING, *words.values()]))}
+        of_level = {level: number_of[word] for level, word in words.items()}
+        batch.codes[condition] = np.array([of_level[level] for level in levels], dtype=np.int64), number_of
+    return batch.codes[condition]
 
 
 def filled(values: Array, batch: Batch, domain: str, fillings: Mapping[FillingKey, Array]) -> Array:
@@ -155,11 +161,13 @@ def filled(values: Array, batch: Batch, domain: str, fillings: Mapping[FillingKe
     return np.where(np.isnan(values), of_rows, values)
 
 
-def fit_failure_model(sim: SideSample, real: SideSample, taxonomy: Taxonomy) -> FittedModel:
+def fit_failure_model(
+    sim: SideSample, real: SideSample, taxonomy: Taxonomy, other_units: Sequence[str] = ()
+) -> FittedModel:
     """Fit log-odds of failure = base + Σ effect · dose + being real, on the causes that are told from chance."""
     from scipy.special import ndtri
 
-    candidates = find_candidates(sim, real, taxonomy)
+    candidates = find_candidates(sim, real, taxonomy, other_units)
     rows = _rows(sim, real, candidates)
     least, sure = (float(ndtri(1 - share / max(len(candidates), 2))) for share in (FALSE_TERMS, SURE_WITHOUT_DROP))
     return _Selection(rows, least, sure).run()
@@ -211,14 +219,17 @@ def _fillings(
     weights = np.repeat(stands_for, [len(part) for part in own])[:, None] * there
     usual = (np.where(there, both, 0.0) * weights).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-12)
     fillings: dict[FillingKey, Array] = {(domain, None): usual}
-    values = own[1]
-    if np.isnan(values).any():
+    lacking = np.flatnonzero(np.isnan(own[1]).any(axis=0))
+    if len(lacking):
+        values = own[1][:, lacking]
         phases = np.array([str(phase) for phase in failed.phase])
         for phase in dict.fromkeys(phases.tolist()):
             here = values[phases == phase]
             measured = np.isfinite(here)
             sums, counts = np.where(measured, here, 0.0).sum(axis=0), measured.sum(axis=0)
-            fillings[domain, phase] = (sums + DRAWN_TO_USUAL * usual) / (counts + DRAWN_TO_USUAL)
+            of_phase = usual.copy()
+            of_phase[lacking] = (sums + DRAWN_TO_USUAL * usual[lacking]) / (counts + DRAWN_TO_USUAL)
+            fillings[domain, phase] = of_phase
     return fillings
 
 
@@ -239,6 +250,7 @@ class _Selection:
         self._chosen: list[int] = []
         self._joint: dict[int, tuple[int, ...]] = {}
         self._barred = np.zeros(len(rows.candidates), dtype=bool)
+        self._fits: dict[tuple[tuple[int, ...], bool], tuple[Array, LogisticFit]] = {}
         x, fit = self._fit([], False)
         self._fails_more = float(score_tests(fit, x, rows.failed, rows.real[:, None])[0]) >= BEING_REAL
 
@@ -337,6 +349,12 @@ class _Selection:
         return bool(np.sqrt(self._rows.told[j]) * z >= self._sure)
 
     def _fit(self, chosen: list[int], has_real: bool) -> tuple[Array, LogisticFit]:
+        key = (tuple(chosen), has_real)
+        if key not in self._fits:
+            self._fits[key] = self._fit_anew(chosen, has_real)
+        return self._fits[key]
+
+    def _fit_anew(self, chosen: list[int], has_real: bool) -> tuple[Array, LogisticFit]:
         columns = [np.ones((len(self._rows.failed), 1)), self._columns[:, chosen]]
         x = np.concatenate([*columns, self._rows.real[:, None]] if has_real else columns, axis=1)
         precision = np.full(x.shape[1], PRIOR_SPREAD**-2)
@@ -416,11 +434,13 @@ def _is_shifted(rows: FitRows) -> NDArray[np.bool_]:
     is_signal = np.array([c.kind in ("above", "below") and c.simulated for c in rows.candidates], dtype=bool)
     if not is_signal.any():
         return is_signal
-    in_real, in_sim = rows.columns[rows.real > 0], rows.columns[rows.real == 0]
-    beyond = np.array([candidate.beyond for candidate in rows.candidates])
+    columns = rows.columns[:, is_signal]
+    in_real, in_sim = columns[rows.real > 0], columns[rows.real == 0]
+    beyond = np.array([candidate.beyond for candidate in rows.candidates])[is_signal]
     far = np.median(in_real, axis=0) + beyond if len(in_real) else np.zeros(len(beyond))
     usual = np.median(in_sim, axis=0) + beyond if len(in_sim) else far
-    return is_signal & (far >= FEWEST_SHIFTED) & (usual < far)
+    is_signal[is_signal] = (far >= FEWEST_SHIFTED) & (usual < far)
+    return is_signal
 
 
 def _is_shifted_level(rows: FitRows) -> NDArray[np.bool_]:

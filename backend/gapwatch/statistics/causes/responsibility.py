@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gapwatch.statistics.causes.cause_candidates import signals_in_other_units
+from gapwatch.statistics.causes.cause_candidates import quantiles, signals_in_other_units
 from gapwatch.statistics.causes.evidence_claims import UNIT, deciding_labels, whole_parts
 from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch
 from gapwatch.statistics.causes.failure_model import FailureModel, FittedModel, fit_failure_model
@@ -87,8 +87,8 @@ def joint_name(categories: Sequence[str]) -> str:
 def find_responsibility(
     sim: SideSample, real: SideSample, taxonomy: Taxonomy
 ) -> tuple[Responsibility, FittedModel]:
-    fitted = fit_failure_model(sim, real, taxonomy)
     records = compare_records(sim, real, taxonomy)
+    fitted = fit_failure_model(sim, real, taxonomy, records.other_units)
     plain = Responsibility(taxonomy, fitted.model, records)
     return (
         Responsibility(
@@ -176,38 +176,40 @@ def claims_of(
     evidence = evidence or read_evidence(basis, batch, domain, names)
     shares = shares_of(basis.model, batch, domain, names, place, evidence.values)
     free = np.minimum(shares.free * evidence.phase_share, shares.free + shares.chance)
-    chance = shares.chance + shares.free - free
-    claims = shares.causes.copy()
-    # A label takes its own part and what nothing else explains; on a side that keeps labels for itself only what
-    # is more than the other side's.
-    own = (claims * (evidence.labels > 0)).sum(axis=1)
-    others = claims.sum(axis=1) - own
-    labels_speak = evidence.has_label
-    even = basis.records.labels_lacking is None
-    taken = free + (chance if even else 0.0)
-    mass = LABEL_ODDS * (own + taken)
-    whole = own + others + taken
-    to_labels = np.where(labels_speak, whole * mass / np.maximum(mass + others, 1e-12), 0.0)
-    shrink = np.where(labels_speak, (whole - to_labels) / np.maximum(others, 1e-12), 1.0)
-    labelled = to_labels[:, None] * evidence.labels
-    claims = np.where(labels_speak[:, None], np.where(evidence.labels > 0, 0.0, claims * shrink[:, None]), claims)
-    claims = claims + labelled
-    chance = np.where(labels_speak, chance - (chance if even else 0.0), chance)
-    free = np.where(labels_speak, 0.0, free)
-    # What is left free: symptoms first, then the phase.
-    by_symptom = SYMPTOM_STRENGTH * free[:, None] * evidence.symptoms
-    left = free - by_symptom.sum(axis=1)
-    by_phase = PHASE_STRENGTH * left[:, None] * evidence.phases
-    claims = claims + by_symptom + by_phase
-    for row, category in enumerate(batch.category):
-        if category is not None:
-            claims[row] = 0.0
-            claims[row, list(names).index(category)] = 1.0
-            by_phase[row] = 0.0
+    claims = shares.causes
+    rows = np.flatnonzero(evidence.has_label)
+    if len(rows):
+        chance = shares.chance + shares.free - free
+        even = basis.records.labels_lacking is None
+        taken = free + chance if even else free
+        claims[rows] = _claims_of_labelled(claims[rows], evidence.labels[rows], taken[rows])
+        free[rows] = 0.0
+    by_phase = np.zeros_like(claims)
+    if free.any():
+        # What is left free: symptoms first, then the phase.
+        by_symptom = SYMPTOM_STRENGTH * free[:, None] * evidence.symptoms
+        left = free - by_symptom.sum(axis=1)
+        by_phase = PHASE_STRENGTH * left[:, None] * evidence.phases
+        claims += by_symptom + by_phase
+    chosen, columns = evidence.chosen
+    claims[chosen] = by_phase[chosen] = 0.0
+    claims[chosen, columns] = 1.0
     claims[:, -1] = 0.0
     claims[:, -1] = np.maximum(1 - claims.sum(axis=1), 0.0)
-    chosen = np.array([category is not None for category in batch.category], dtype=bool)
-    return claims, by_phase, chosen | evidence.has_label
+    decided = evidence.has_label.copy()
+    decided[chosen] = True
+    return claims, by_phase, decided
+
+
+def _claims_of_labelled(claims: Array, labels: Array, taken: Array) -> Array:
+    """A label takes its own part and what nothing else explains (`taken`); on a side that keeps labels for itself
+    only what is more than the other side's."""
+    own = (claims * (labels > 0)).sum(axis=1)
+    others = claims.sum(axis=1) - own
+    mass, whole = LABEL_ODDS * (own + taken), own + others + taken
+    to_labels = whole * mass / np.maximum(mass + others, 1e-12)
+    shrink = (whole - to_labels) / np.maximum(others, 1e-12)
+    return np.asarray(np.where(labels > 0, 0.0, claims * shrink[:, None]) + to_labels[:, None] * labels)
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,8 @@ class Evidence:
     symptoms: Array
     phases: Array
     phase_share: Array
+    # The rows for which a person chose a category, and its column.
+    chosen: tuple[list[int], list[int]]
 
 
 def read_evidence(basis: Responsibility, batch: FailedBatch, domain: Domain, names: Sequence[str]) -> Evidence:
@@ -250,6 +254,10 @@ def read_evidence(basis: Responsibility, batch: FailedBatch, domain: Domain, nam
         _symptom_shares(basis.symptoms, batch, names) if domain == "real" else np.zeros_like(labels),
         phases,
         share if domain == "real" else np.ones(n),
+        (
+            [row for row, category in enumerate(batch.category) if category is not None],
+            [column[category] for category in batch.category if category is not None],
+        ),
     )
 
 
@@ -303,7 +311,7 @@ def _standardised(side: SideSample, name: str) -> tuple[tuple[float, float], Arr
     failed = side.failed.signals.get(name, np.zeros(0))
     if len(usual) < FEWEST_USUAL or np.isfinite(failed).sum() < FEWEST_TOLD:
         return None
-    low, median, high = np.quantile(usual, (0.16, 0.5, 0.84)).tolist()
+    low, median, high = quantiles(usual, (0.16, 0.5, 0.84))
     spread = max((high - low) / 2, 1e-9 * max(1.0, abs(median)))
     return (median, spread), (failed - median) / spread
 

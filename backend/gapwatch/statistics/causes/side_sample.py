@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch, Level
+from gapwatch.statistics.causes.failed_episodes import Array, FailedBatch, Level, LevelCodes
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class SuccessBatch:
     conditions: Mapping[str, Sequence[Level]] = field(default_factory=dict)
     signals: Mapping[str, Array] = field(default_factory=dict)
     sessions: Sequence[str | None] = ()
+    codes: LevelCodes = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return self.size

@@ -79,12 +79,14 @@ class SampledRows:
         return self._levels.get(condition, [])
 
     def _find_levels(self, condition: str) -> list[str]:
-        of_set = {None: MISSING} | {
-            number: MISSING if (value := words.get(condition)) is None else level_of(value)
-            for number, words in self._words.items()
-        }
+        of_set: dict[int | None, str] = {None: MISSING}
+        for number in self._own_sets:
+            value = self._words[number].get(condition)
+            of_set[number] = MISSING if value is None else level_of(value)
         levels = [of_set[row.condition_set_id] for row in self._rows]
-        numbers = self._numbers.get(condition, np.zeros(0))
+        numbers = self._numbers.get(condition)
+        if numbers is None:
+            return levels
         rows = np.flatnonzero(~np.isnan(numbers))
         # A number has few levels, and often few values.
         values, value_index = np.unique(numbers[rows], return_inverse=True)
@@ -92,6 +94,10 @@ class SampledRows:
         for row, index in zip(rows.tolist(), value_index.tolist(), strict=True):
             levels[row] = level_of_value[index]
         return levels
+
+    @cached_property
+    def _own_sets(self) -> set[int]:
+        return {row.condition_set_id for row in self._rows if row.condition_set_id is not None}
 
     @cached_property
     def _numbers(self) -> dict[str, Array]:
