@@ -1,6 +1,6 @@
 """Does the ledger find the cause? Measured in worlds where the cause of every failure is known.
 
-    python -m bench.attribution [--runs 60] [--seeds 3] [--n 30 100 300] [--only TEXT] [--json FILE]
+    python -m bench.attribution [--runs 20] [--seeds 3] [--n 30 100 300] [--only TEXT] [--json FILE]
 
 The worlds are those of `attribution_worlds.py`, others of another robot (`attribution_others.py`), and the
 demo's own. Columns: how often the largest bar is the cause, or has the names of those that nothing tells apart; the
@@ -158,7 +158,7 @@ def rows_of(sizes, runs, seeds, only=""):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--runs", type=int, default=40, help="of each world, size and seed; half of it for the demo's"
+        "--runs", type=int, default=20, help="of each world, size and seed; half of it for the demo's"
     )
     parser.add_argument("--seeds", type=int, default=3)
     # Strengths and thresholds were chosen on seeds 0 to 2; the figures that are told are of others.

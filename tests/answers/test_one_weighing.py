@@ -11,7 +11,7 @@ from gapwatch.answers import load_sides as load_sides_module
 from gapwatch.answers.episode_evidence import decided_categories, heaviest_episodes, read_episode_evidence
 from gapwatch.answers.failure_weights import NEEDS, weigh_sides
 from gapwatch.answers.failures import answer_failures
-from gapwatch.answers.leading_categories import lead_now, leading_categories
+from gapwatch.answers.leading_categories import kept_now, leading_categories
 from gapwatch.answers.ledger import NEEDS as LEDGER_NEEDS
 from gapwatch.answers.ledger import answer_ledger
 from gapwatch.answers.load_sides import load_sides
@@ -125,7 +125,7 @@ def test_the_fleet_names_what_the_deployments_page_names_with_the_same_number(la
         with database.reading(project_id) as connection:
             ids = {one.slug: one.id for one in directory.deployments(connection, project_id, None, 100)}
             kept = leading_categories(connection, project_id)
-            made = {slug: lead_now(connection, project_id, slug, datetime.now(UTC)) for slug in ids}
+            made = {slug: kept_now(connection, project_id, slug, datetime.now(UTC)).lead for slug in ids}
         return len(made) == 2 and kept == {ids[slug]: lead for slug, lead in made.items() if lead is not None}
 
     wait_until(are_equal, seconds=40, pause_s=1, what="leads that are the ledgers'")

@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from pages.test_alerts import engineer  # noqa: F401 - a fixture
+from pages.test_alerts import SIM, engineer  # noqa: F401 - a fixture
 from people import PASSWORD, Browser, somebody
 from sqlalchemy import text
 
 from gapwatch.accounts import put_person
 from gapwatch.pages.incident import next_morning
-from parts import make_project
+from gapwatch.watching.notification import lines as notification_lines
+from parts import episode, make_project, minutes_ago, wait_until
 
 ODD = [None, [], "words", {}, {"change_point": None}, {"change_point": {"at": "yesterday"}}, {"since": {"value": None}},
        {"reference": "sim", "since": 7, "drop": [], "change_point": "?", "sessions": 3, "e_value": "many"},
@@ -68,6 +69,39 @@ def test_a_change_has_one_date_on_the_page_in_the_api_and_in_the_alert(engineer,
     for one in page["series"]:
         own = by_name[one["series"]]["evidence"].get("change_point", {"at": api["change"]["at"]})["at"]
         assert own in points or datetime.fromisoformat(one["change"]["at"]) == datetime.fromisoformat(own)
+
+
+def test_the_contract_of_one_robot_is_told_on_the_page_in_the_incident_and_in_the_message(service, project):
+    """One of three robots has its joints in another order, says so, and fails: that is the news, not its actuators."""
+    agreed = {"control_hz": 50, "joint_order": ["j1", "j2"]}
+    swapped = agreed | {"joint_order": ["j2", "j1"]}
+    records = [
+        episode(**SIM, outcome="failure" if n % 25 == 0 else "success", contract=agreed) for n in range(100)
+    ]
+    for n in range(180):
+        is_odd, at = n % 3 == 1, minutes_ago(270 - 1.5 * n)
+        fails, contract = (n % 9 != 1, swapped) if is_odd else (n % 45 == 0, agreed)
+        outcome = {"outcome": "failure" if fails else "success"}
+        records.append(episode(started_at=at, robot=f"arm-{n % 3 + 1}", contract=contract, **outcome))
+    hook = {"name": "ops", "kind": "webhook", "config": {"url": "https://hooks.example.com/x"}}
+    with project.client("admin") as client:
+        client.post("/channels", json=hook).raise_for_status()
+    with project.client() as client:
+        client.post("/episodes/batch", json=records).raise_for_status()
+    told = "SELECT content FROM deliveries WHERE project_id = :p AND action = 'trigger' ORDER BY id DESC LIMIT 1"
+    wait_until(lambda: project.rows(told), 60, what="a message")
+    content = project.value(told)
+    assert "(arm-2)" in content["contract"] and "joint_order" in content["contract"]
+    assert f"Contract: {content['contract']}" in notification_lines(content)
+    with Browser(service, somebody(project, "engineer")) as browser:
+        incident = words_of(browser.get(f"/incidents/{the_incident(project)}"))
+        page = words_of(browser.get("/deployments/berlin-line-3?window=all"))
+    with project.client("read") as client:
+        api = client.get(f"/incidents/{the_incident(project)}").json()
+    assert "(arm-2)" in api["contract"] and "joint_order" in api["contract"]
+    for words in (incident, page):
+        assert "(arm-2)" in words and "joint_order" in words
+    assert "Contracts agree" not in page
 
 
 def test_of_a_silence_arrivals_are_drawn_and_not_success(engineer, project):  # noqa: F811

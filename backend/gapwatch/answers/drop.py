@@ -77,7 +77,7 @@ class PairedValue:
 
 @dataclass(frozen=True)
 class UnfinishedValue:
-    """The drop if every aborted and abandoned attempt had failed. Ignores sessions."""
+    """The drop if every aborted and abandoned attempt had failed."""
 
     n_sim: int
     n_real: int
@@ -180,7 +180,10 @@ def side_value(side: ComparisonSide, other: ComparisonSide) -> SideValue:
 
 def _if_unfinished_failed(sim: ComparisonSide, real: ComparisonSide, smallest: float) -> UnfinishedValue | None:
     """None where every attempt succeeded or failed."""
-    attempts = [drops.Side(side.successes, side.n + side.aborted + side.abandoned) for side in (sim, real)]
+    attempts = [
+        drops.Side(side.successes, side.n + side.aborted + side.abandoned, worth_one=side.cluster_effect.worth_one)
+        for side in (sim, real)
+    ]
     if (attempts[0].n, attempts[1].n) == (sim.n, real.n):
         return None
     drop = drops.rate_drop(*attempts)
@@ -257,8 +260,10 @@ def _metric_side(side: ComparisonSide, measured: tuple[int, float | None, Interv
 def _paired_metric(sides: Sides, name: str, better: Literal["higher", "lower"]) -> PairedValue | None:
     if name != "reward":
         return None
-    paired = paired_reward(sides.pairs, better)
-    return None if paired is None else PairedValue(*paired, "t of the differences")
+    by = sides.real.describe(sides.real.population).by
+    paired = paired_reward(sides.pairs, better, by)
+    clustered = "" if by is None else f", clustered by {by}"
+    return None if paired is None else PairedValue(*paired, f"t of the differences{clustered}")
 
 
 def smallest_success(options: Mapping[str, Any]) -> float:

@@ -19,7 +19,7 @@ from gapwatch.statistics.estimates import drops, verdicts
 from gapwatch.statistics.estimates.rates import wilson
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory, fleet
-from gapwatch.store.read.directory import Deployment
+from gapwatch.store.read.directory import Deployment, KeptPresent
 from gapwatch.store.read.sides import (
     CellFilter,
     Scope,
@@ -88,7 +88,7 @@ def answer_fleet(
 ) -> FleetAnswer:
     """By slug, or in another order, for which all deployments are looked at.
 
-    Intervals here ignore sessions; the one on a deployment's own page accounts for them.
+    Intervals speak for these robots, and know how alike episodes of a session are in the present of a deployment.
     """
     smallest = smallest_success(directory.project_options(connection, project_id))
     window = NamedSpan(question.window.since, question.window.until, fleet_window_words(question))
@@ -162,7 +162,7 @@ def fleet_rows(
     window, wanted = question.window, question.wanted
     stored = directory.presents(connection, project_id, None if whole else [d.id for d in page])
     # What has just been released is described at once and folded a moment later.
-    presents = {d.id: stored[d.id] for d in page if d.id in stored and _is_of(stored[d.id][0], d)}
+    presents = {d.id: stored[d.id] for d in page if d.id in stored and _is_of(stored[d.id].present, d)}
     sim = _read(connection, project_id, sim_scope, ALL_TIME, wanted)
     within = sim if window == ALL_TIME else _read(connection, project_id, sim_scope, window, wanted)
     baselines = _Baselines(question, simulators, sim, within)
@@ -174,7 +174,7 @@ def fleet_rows(
     return [_row(one, question, smallest, real[one.id], presents.get(one.id), baselines) for one in page]
 
 
-Presents = Mapping[int, tuple[StoredPresent, datetime]]
+Presents = Mapping[int, KeptPresent]
 
 
 def _is_of(present: StoredPresent, deployment: Deployment) -> bool:
@@ -190,8 +190,8 @@ def _now_sums(
         counted = fleet.counts_of_presents(connection, project_id, [one.id for one in page], wanted)
         return {one.id: _Sums(*counted.get(one.id, (0, 0, 0, 0))) for one in page}
     sums = {one.id: _Sums() for one in page}
-    for deployment_id, (present, _) in presents.items():
-        regime = present.regime
+    for deployment_id, kept in presents.items():
+        present, regime = kept.present, kept.present.regime
         sums[deployment_id] = _Sums(
             regime.successes, regime.n - regime.successes, present.aborted, present.abandoned
         )
@@ -244,11 +244,13 @@ def _row(
     question: Question,
     smallest: float,
     real_side: _Sums,
-    present: tuple[StoredPresent, datetime] | None,
+    kept: KeptPresent | None,
     baselines: _Baselines,
 ) -> FleetRow:
     simulator, base = baselines.of(deployment)
-    drop, method, reason, word = _drop(base.successes, base.n, real_side.successes, real_side.n, smallest)
+    of_sim, of_real = (1.0, 1.0) if kept is None else (kept.sim_effect, kept.real_effect)
+    sim, real = base.drop_side(of_sim), real_side.drop_side(of_real)
+    drop, method, reason, word = _drop(sim, real, smallest)
     name, version = simulator or (None, None)
     return FleetRow(
         deployment.slug,
@@ -261,19 +263,19 @@ def _row(
         name,
         version,
         deployment.pinned_simulator_id is not None,
-        base.fleet_side(),
-        real_side.fleet_side(),
+        base.fleet_side(of_sim),
+        real_side.fleet_side(of_real),
         drop,
         word,
         method,
         reason,
         now_value(
-            None if present is None else present[0],
-            drops.Side(base.successes, base.n),
+            None if kept is None else kept.present,
+            sim,
             smallest,
             deployment.version,
             question.now,
-            question.now if present is None else present[1],
+            question.now if kept is None else kept.computed_at,
         ),
         deployment.gate,
     )
@@ -281,10 +283,10 @@ def _row(
 
 @lru_cache(maxsize=20_000)
 def _drop(
-    sim: int, n_sim: int, real: int, n_real: int, smallest: float
+    sim: drops.Side, real: drops.Side, smallest: float
 ) -> tuple[DropValue, str, str | None, verdicts.Verdict]:
     """Cached: most deployments have not changed since the fleet was last viewed."""
-    drop = drops.rate_drop(drops.Side(sim, n_sim), drops.Side(real, n_real))
+    drop = drops.rate_drop(sim, real)
     interval = (drop.low, drop.high) if drop.value is not None else None
     relative = interval_of(drop.relative_low, drop.relative_high)
     word = verdicts.verdict(drop.low, drop.high, drop.value, smallest)
@@ -292,9 +294,10 @@ def _drop(
 
 
 @lru_cache(maxsize=20_000)
-def _fleet_side(successes: int, n: int, aborted: int, abandoned: int) -> FleetSide:
+def _fleet_side(successes: int, n: int, aborted: int, abandoned: int, worth_one: float) -> FleetSide:
     value = successes / n if n else None
-    return FleetSide(n, value, wilson(successes, n) if n else None, aborted, abandoned)
+    interval = wilson(successes / worth_one, n / worth_one) if n else None
+    return FleetSide(n, value, interval, aborted, abandoned)
 
 
 @dataclass
@@ -308,8 +311,11 @@ class _Sums:
     def n(self) -> int:
         return self.successes + self.failures
 
-    def fleet_side(self) -> FleetSide:
-        return _fleet_side(self.successes, self.n, self.aborted, self.abandoned)
+    def drop_side(self, worth_one: float) -> drops.Side:
+        return drops.Side(self.successes, self.n, worth_one=worth_one)
+
+    def fleet_side(self, worth_one: float) -> FleetSide:
+        return _fleet_side(self.successes, self.n, self.aborted, self.abandoned, worth_one)
 
 
 def _side(counts: list[Tally], wanted: CellFilter) -> _Sums:

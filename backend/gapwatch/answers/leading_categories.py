@@ -35,17 +35,27 @@ def established_lead(answer: DropAnswer, parts: LedgerAnswer) -> CategoryPart | 
     return leading_part(parts) if answer.verdict in LOSSES else None
 
 
-def lead_now(connection: Connection, project_id: int, slug: str, now: datetime) -> LeadingCategory | None:
+@dataclass(frozen=True)
+class KeptLead:
+    """What is kept beside a present for lists of many: the lead, and how many episodes of a side are worth one."""
+
+    lead: LeadingCategory | None
+    sim_effect: float
+    real_effect: float
+
+
+def kept_now(connection: Connection, project_id: int, slug: str, now: datetime) -> KeptLead:
     """By the newest episodes, as the deployment's page shows them unless asked otherwise."""
     subject = deployment_subject(connection, project_id, slug)
     # With all history, as on the page: single episodes are then sampled by the same days.
     question = replace(question_of(StatisticsFilter.model_validate({"window": "now"}), now), is_history_whole=True)
     sides = load_sides(connection, project_id, subject, question, drop.NEEDS | ledger.NEEDS)
     parts = answer_ledger(sides, condition_shares=False)
-    lead = established_lead(answer_drop(sides), parts)
-    if lead is None or parts.drop is None:
-        return None
-    return LeadingCategory(lead.category, lead.contribution, lead.interval, parts.drop)
+    part = established_lead(answer_drop(sides), parts)
+    lead = None
+    if part is not None and parts.drop is not None:
+        lead = LeadingCategory(part.category, part.contribution, part.interval, parts.drop)
+    return KeptLead(lead, sides.sim.cluster_effect.worth_one, sides.real.cluster_effect.worth_one)
 
 
 def leading_categories(connection: Connection, project_id: int) -> Mapping[int, LeadingCategory]:

@@ -12,7 +12,7 @@ import numpy as np
 from gapwatch.answers.answer import Interval
 from gapwatch.answers.comparison_side import ComparisonSide
 from gapwatch.answers.durations import restricted_means, sums_of
-from gapwatch.answers.populations import clusters_of_rows
+from gapwatch.answers.populations import ClusterKind, clusters_of_rows
 from gapwatch.answers.sides import Sides
 from gapwatch.statistics.estimates import (
     drops,
@@ -100,19 +100,22 @@ def direction_of(options: Mapping[str, Any], name: str) -> tuple[Better, Literal
     return ("lower" if lower else "higher"), "default"
 
 
-def paired_reward(pairs: Sequence[PairRow], better: Better) -> tuple[float, Interval | None, int] | None:
-    """Mean difference over pairs that both have a reward, with Student's t; None below ten pairs."""
+def paired_reward(
+    pairs: Sequence[PairRow], better: Better, by: ClusterKind | None = None
+) -> tuple[float, Interval | None, int] | None:
+    """Mean difference over pairs that both have a reward, with Student's t; None below ten pairs.
+
+    Of the effective number of pairs where differences of one site, robot or session (`by`) are alike.
+    """
     sign = 1.0 if better == "higher" else -1.0
-    lost = np.array(
-        [
-            sign * (pair.sim_reward - pair.real_reward)
-            for pair in pairs
-            if pair.sim_reward is not None and pair.real_reward is not None
-        ]
-    )
+    told = [pair for pair in pairs if pair.sim_reward is not None and pair.real_reward is not None]
+    lost = np.array([sign * ((pair.sim_reward or 0.0) - (pair.real_reward or 0.0)) for pair in told])
     if lost.size < FEWEST_PAIRS:
         return None
-    mean, half = float(lost.mean()), t_95(lost.size - 1) * float(lost.std(ddof=1)) / sqrt(lost.size)
+    alike = None if by is None else likeness_of(clusters_of_rows(told, lost.tolist(), by), lost.size / 5)
+    effect, freedom = (1.0, lost.size - 1) if alike is None else (alike.design_effect, alike.freedom)
+    mean = float(lost.mean())
+    half = t_95(min(lost.size - 1, freedom)) * float(lost.std(ddof=1)) * sqrt(effect / lost.size)
     return mean, (mean - half, mean + half) if half > 0 else None, int(lost.size)
 
 

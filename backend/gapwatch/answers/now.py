@@ -121,9 +121,8 @@ def now_of(sides: Sides) -> NowValue:
     around = sides.subject.surroundings
     present, computed_at = around.present, around.computed_at or sides.question.now
     smallest = smallest_success(sides.options)
-    return now_value(
-        present, sides.sim.drop_side, smallest, sides.subject.version, sides.question.now, computed_at
-    )
+    sim = drops.Side(sides.sim.successes, sides.sim.n, worth_one=sides.sim.session_effect.worth_one)
+    return now_value(present, sim, smallest, sides.subject.version, sides.question.now, computed_at)
 
 
 def now_value(
@@ -140,7 +139,8 @@ def now_value(
         estimate, regime, before = nothing, nothing, None
     else:
         estimate, regime, before = present.estimate, present.regime, present.before
-    drop = drops.rate_drop(sim, drops.Side(estimate.successes, estimate.n))
+    effect = 1.0 if present is None else present.design_effect
+    drop = drops.rate_drop(sim, drops.Side(estimate.successes, estimate.n, worth_one=effect))
     value = (
         None
         if drop.value is None
@@ -167,7 +167,9 @@ def now_value(
             present is not None and present.is_chosen,
         ),
         sim=NowSim(
-            sim.n, sim.successes / sim.n if sim.n else None, wilson(sim.successes, sim.n) if sim.n else None
+            sim.n,
+            sim.successes / sim.n if sim.n else None,
+            wilson(sim.successes / sim.worth_one, sim.n / sim.worth_one) if sim.n else None,
         ),
         drop=value or DropValue(None, None, None),
         verdict=verdicts.verdict(drop.low if known else None, drop.high if known else None, drop.value, smallest),
@@ -176,7 +178,7 @@ def now_value(
         else NowBefore(before.value, before.interval, before.n, present.before_until),
         moved=_moved(present),
         robots=_robots(present),
-        design_effect=1.0 if present is None else present.design_effect,
+        design_effect=effect,
         computed_at=computed_at,
     )
 

@@ -35,6 +35,11 @@ class ClusterEffect:
     design_effect: float = 1.0
     inflation: float = 1.0
 
+    @property
+    def worth_one(self) -> float:
+        """How many episodes are worth one for its interval, with what is not known of few clusters."""
+        return self.side.clustered_rate.worth_one if self.side.clustered else self.design_effect
+
 
 @dataclass(frozen=True)
 class Population:

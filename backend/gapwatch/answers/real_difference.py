@@ -32,8 +32,8 @@ class RealDifference:
 
 
 def real_difference(first: Sides, other: Sides) -> RealDifference:
-    """The drop from the first to the other, turned: positive when the other is better."""
-    drop = rate_drop(Side(first.real.successes, first.real.n), Side(other.real.successes, other.real.n))
+    """The drop from the first to the other, turned: positive when the other is better; for these robots."""
+    drop = rate_drop(*(_real_side(sides) for sides in (first, other)))
     if drop.value is None:
         return RealDifference(None, None, 1.0, "too few episodes")
     e_value = _e_value(_by_day(answer_trend(first).steps), _by_day(answer_trend(other).steps))
@@ -41,6 +41,11 @@ def real_difference(first: Sides, other: Sides) -> RealDifference:
     if e_value >= ENOUGH:
         verdict = "worse" if drop.value > 0 else "better"
     return RealDifference(-drop.value, (-drop.high, -drop.low), e_value, verdict)
+
+
+def _real_side(sides: Sides) -> Side:
+    real = sides.real
+    return Side(real.successes, real.n, worth_one=real.cluster_effect.worth_one)
 
 
 def _by_day(steps: Sequence[Step]) -> Days:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import structlog
 
-from gapwatch.answers.leading_categories import lead_now
+from gapwatch.answers.leading_categories import kept_now
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.store.core.database import Database
 from gapwatch.store.fold import leads
@@ -23,8 +23,9 @@ def refresh_leads(database: Database) -> int:
     for one in due:
         try:
             with database.transaction() as connection:
-                lead = lead_now(connection, one.project_id, one.slug, one.asked_at)
-                leads.put_lead(connection, one, None if lead is None else asdict(lead))
+                kept = kept_now(connection, one.project_id, one.slug, one.asked_at)
+                lead = None if kept.lead is None else asdict(kept.lead)
+                leads.put_lead(connection, one, lead, (kept.sim_effect, kept.real_effect))
         except ServiceUnavailable:
             raise
         except Exception as error:

@@ -27,12 +27,16 @@ FEWEST_FOR_A_MEAN = 2
 
 @dataclass(frozen=True)
 class Side:
-    """The attempts of one side. `clusters`: (successes, n) of each site, robot or session (`by`), if known."""
+    """The attempts of one side. `clusters`: (successes, n) of each site, robot or session (`by`), if known.
+
+    `worth_one`: where they are not listed, how many attempts are worth one because of them.
+    """
 
     successes: int
     n: int
     clusters: Sequence[tuple[int, int]] | None = None
     by: str = "session"
+    worth_one: float = 1.0
 
     @cached_property
     def clustered(self) -> bool:
@@ -66,6 +70,8 @@ def side_limits(side: Side, other: Side) -> Limits:
     """The limits that `rate_drop` uses for a side."""
     if side.clustered:
         return Limits(side.successes / side.n, side.clustered_rate.low, side.clustered_rate.high)
+    if side.worth_one > 1:
+        return Limits(side.successes / side.n, *wilson(side.successes / side.worth_one, side.n / side.worth_one))
     interval = rates.modified_wilson if other.n > LOPSIDED * side.n else wilson
     return Limits(side.successes / side.n, *interval(side.successes, side.n))
 
@@ -87,7 +93,7 @@ def rate_drop(sim: Side, real: Side) -> RateDrop:
         return RateDrop(None, -1.0, 1.0, None, None, None, "newcombe", sim.n, real.n, reason)
     s, r = side_limits(sim, real), side_limits(real, sim)
     drop, method = square_and_add(s, r), "newcombe"
-    clustered_by = list(dict.fromkeys(side.by for side in (real, sim) if side.clustered))
+    clustered_by = list(dict.fromkeys(side.by for side in (real, sim) if side.clustered or side.worth_one > 1))
     if clustered_by:
         method += f", clustered by {' and '.join(clustered_by)}"
     elif (s.low, s.high, r.low, r.high) != wilson(sim.successes, sim.n) + wilson(real.successes, real.n):

@@ -87,6 +87,8 @@ class ClusteredRate:
     icc: float | None
     design_effect: float
     method: str
+    # Wilson's limits depend on z²/n alone: at z = 1.96 and n by this they are the same as with t at n by d.
+    worth_one: float = 1.0
 
 
 @dataclass
@@ -195,12 +197,13 @@ def clustered_rate(
     for j, m in pairs:
         sums.add(j, m)
     alike = sums.likeness()
-    low, high = wilson(k / alike.design_effect, n / alike.design_effect, t_95(alike.freedom))
+    t = t_95(alike.freedom)
+    low, high = wilson(k / alike.design_effect, n / alike.design_effect, t)
     # Dividing both counts by the design effect may move the rate by a rounding error.
     low, high = min(low, value), max(high, value)
-    return ClusteredRate(
-        value, low, high, n, clusters, alike.icc, alike.design_effect, f"wilson, clustered by {by}"
-    )
+    worth_one = alike.design_effect * (t / Z_95) ** 2
+    method = f"wilson, clustered by {by}"
+    return ClusteredRate(value, low, high, n, clusters, alike.icc, alike.design_effect, method, worth_one)
 
 
 def confidence_sequence(successes: float, n: float, alpha: float = 0.05) -> tuple[float, float]:

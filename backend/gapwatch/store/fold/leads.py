@@ -30,7 +30,8 @@ WHERE p.since IS NOT NULL AND (p.led_at IS NULL
 _NEXT = text(f"{_DUE} ORDER BY p.led_at NULLS FIRST, p.project_id, p.deployment_id LIMIT :most")
 _IS_DUE = text(f"SELECT EXISTS ({_DUE})")
 _PUT = text("""
-UPDATE presents SET lead = CAST(:lead AS jsonb), lead_version = :version, led_at = now()
+UPDATE presents SET lead = CAST(:lead AS jsonb), lead_version = :version, led_at = now(),
+    sim_effect = :sim_effect, real_effect = :real_effect
 WHERE project_id = :p AND deployment_id = :d
 """)
 
@@ -54,12 +55,20 @@ def due_leads(connection: Connection, most: int) -> list[DueLead]:
     return [DueLead(*row) for row in connection.execute(_NEXT, {"most": most}).all()]
 
 
-def put_lead(connection: Connection, due: DueLead, lead: Mapping[str, Any] | None) -> None:
+def put_lead(
+    connection: Connection,
+    due: DueLead,
+    lead: Mapping[str, Any] | None,
+    effects: tuple[float | None, float | None] = (None, None),
+) -> None:
+    """`effects`: how many episodes of sim and of real are worth one."""
     connection.execute(
         _PUT,
         {
             "lead": None if lead is None else json.dumps(lead),
             "version": due.version,
+            "sim_effect": effects[0],
+            "real_effect": effects[1],
             "p": due.project_id,
             "d": due.deployment_id,
         },

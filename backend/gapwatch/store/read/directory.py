@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -225,17 +225,34 @@ def deployments(
     ]
 
 
+class KeptPresent(NamedTuple):
+    """A present, when it was made, and how many episodes of sim and of its regime are worth one."""
+
+    present: StoredPresent
+    computed_at: datetime
+    sim_effect: float
+    real_effect: float
+
+
 def presents(
     connection: Connection, project_id: int, deployment_ids: Collection[int] | None
-) -> dict[int, tuple[StoredPresent, datetime]]:
-    """The presents of some deployments, or of all, and when they were made."""
-    statement = "SELECT deployment_id, body::text AS body, computed_at FROM presents WHERE project_id = :p"
+) -> dict[int, KeptPresent]:
+    """The presents of some deployments, or of all."""
+    statement = (
+        "SELECT deployment_id, body::text AS body, computed_at, sim_effect, real_effect FROM presents"
+        " WHERE project_id = :p"
+    )
     parameters: dict[str, Any] = {"p": project_id}
     if deployment_ids is not None:
         statement += " AND deployment_id = ANY(:ids)"
         parameters["ids"] = list(deployment_ids)
     rows = connection.execute(text(statement), parameters).all()
-    return {row.deployment_id: (decode_present(row.body), row.computed_at) for row in rows}
+    return {
+        row.deployment_id: KeptPresent(
+            decode_present(row.body), row.computed_at, row.sim_effect or 1.0, row.real_effect or 1.0
+        )
+        for row in rows
+    }
 
 
 def all_began(connection: Connection, project_id: int) -> list[tuple[datetime | None, datetime | None]]:

@@ -199,6 +199,8 @@ class PresentTable(Base):
 
     `since` is the first episode of the regime and `version_since` that of the policy version, for windows; `body`
     is written by tally/presents.py. `lead`: its leading category, None without one; see store/fold/leads.py.
+    `sim_effect` and `real_effect`: how many episodes of the two sides are worth one, since those of a session are
+    alike.
     """
 
     __tablename__ = "presents"
@@ -216,3 +218,5 @@ class PresentTable(Base):
     lead: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     lead_version: Mapped[Word | None]
     led_at: Mapped[Time | None]
+    sim_effect: Mapped[float | None]
+    real_effect: Mapped[float | None]
