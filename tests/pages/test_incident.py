@@ -80,7 +80,7 @@ def test_the_contract_of_one_robot_is_told_on_the_page_in_the_incident_and_in_th
     ]
     for n in range(180):
         is_odd, at = n % 3 == 1, minutes_ago(270 - 1.5 * n)
-        fails, contract = (n % 9 != 1, swapped) if is_odd else (n % 45 == 0, agreed)
+        fails, contract = (True, swapped) if is_odd else (n % 45 == 0, agreed)
         outcome = {"outcome": "failure" if fails else "success"}
         records.append(episode(started_at=at, robot=f"arm-{n % 3 + 1}", contract=contract, **outcome))
     hook = {"name": "ops", "kind": "webhook", "config": {"url": "https://hooks.example.com/x"}}
