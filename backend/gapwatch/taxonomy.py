@@ -204,8 +204,12 @@ HARMFUL_ABOVE = (
     "*residual*", "*error*",
     "*wait*", "*hesitat*", "*drop_rate*", "*packet_loss*", "*penetration*", "*backlash*", "*fields_differing*",
     "*temperature*", "*obstacle*", "*covariance*",
+    "*slip*", "*impact*", "*saturat*", "*near_limit*", "*clip*", "*overshoot*", "*rmse*", "ood", "ood_*", "*_ood*",
+    "*recover*", "*retries*", "*replan*", "*uncertainty*", "*entropy*",
 )  # fmt: skip
-HARMFUL_BELOW = ("*volt*", "*battery*", "*snr*", "*sharpness*", "*contrast*", "*friction*")
+HARMFUL_BELOW = (
+    "*volt*", "*battery*", "*snr*", "*sharpness*", "*contrast*", "*friction*", "*confidence*", "*detection_rate*",
+)  # fmt: skip
 _SEPARATORS = re.compile(r"[\s./:-]+")
 # Of words that people write freely, the parts are looked at as well.
 SPLIT_KINDS: tuple[Kind, ...] = ("labels", "phases")

@@ -21,7 +21,7 @@ from gapwatch.statistics.causes.decomposition import (
     decompose,
     part_intervals,
 )
-from gapwatch.statistics.causes.ledger import Entry, make_ledger
+from gapwatch.statistics.causes.ledger import Entry, leading, make_ledger
 from gapwatch.statistics.causes.responsibility import joint_name
 from gapwatch.statistics.causes.shapley import ConditionShares, shapley_over_conditions
 from gapwatch.statistics.causes.term_facts import TermFact
@@ -46,7 +46,8 @@ class CategoryEpisodes:
 @dataclass(frozen=True)
 class CategoryPart:
     """One bar. `why`: a sentence for each thing that its weight comes from. Of the points that the model explains,
-    `mix` is because real meets more of a cause, `rate` because the cause costs more in real.
+    `mix` is because real meets more of a cause, `rate` because the cause costs more in real. `unsure` is what only
+    a phase speaks for, or a cause that was just told from chance.
     """
 
     category: str
@@ -60,6 +61,7 @@ class CategoryPart:
     why: tuple[str, ...] = ()
     mix: float = 0.0
     rate: float = 0.0
+    unsure: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class LedgerHeadline:
-    """`category` is named only if its lower end is above zero and it is more than what stays unattributed.
+    """`category` is named only if its lower end is above zero and what is known of it is more than the rest.
 
     Otherwise `log` are three things that would tell more.
     """
@@ -188,14 +190,7 @@ def answer_ledger(
 
 def leading_part(ledger: LedgerAnswer) -> CategoryPart | None:
     """The category that loses most, if it is known to lose anything and is more than what nothing explains."""
-    return _leading(ledger.categories, ledger.unattributed)
-
-
-def _leading(parts: Sequence[CategoryPart], rest: CategoryPart | None) -> CategoryPart | None:
-    first = max(parts, key=lambda part: part.contribution, default=None)
-    if first is None or first.contribution <= 0 or first.interval is None or first.interval[0] <= 0:
-        return None
-    return first if rest is None or first.contribution > rest.contribution else None
+    return leading(ledger.categories, ledger.unattributed)
 
 
 def _headline(
@@ -203,7 +198,7 @@ def _headline(
 ) -> LedgerHeadline | None:
     if drop is None or drop <= 0:
         return None
-    lead = _leading(parts, rest)
+    lead = leading(parts, rest)
     if lead is not None:
         low, high = lead.interval or (lead.contribution, lead.contribution)
         sentence = (
@@ -259,6 +254,7 @@ def _part(entry: Entry, weighed: WeighedSides) -> CategoryPart:
         (*(fact.sentence for fact in facts), *_spoken_for(entry, facts, heaviest)),
         sum(fact.mix / len(_bars_of(fact)) for fact in facts),
         sum(fact.rate / len(_bars_of(fact)) for fact in facts),
+        entry.unsure,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import hypot
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gapwatch.taxonomy import UNATTRIBUTED
 
@@ -40,13 +40,17 @@ class LedgerSide:
 
 @dataclass(frozen=True)
 class Entry:
-    """A category's part of the drop: failures in real above failures in sim, per episode."""
+    """A category's part of the drop: failures in real above failures in sim, per episode.
+
+    `unsure`: what of it only a phase speaks for, or a cause that was just told from chance.
+    """
 
     category: str
     contribution: float
     interval: tuple[float, float] | None
     sim_weight: float
     real_weight: float
+    unsure: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,32 @@ def make_ledger(
     return Ledger(drop, tuple(entries), rest, sim.n, real.n, method)
 
 
+class Part(Protocol):
+    """An entry, or what an answer makes of one."""
+
+    @property
+    def contribution(self) -> float: ...
+    @property
+    def interval(self) -> tuple[float, float] | None: ...
+    @property
+    def unsure(self) -> float: ...
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
+def leading(parts: Sequence[AnyPart], rest: Part | None) -> AnyPart | None:
+    """The largest part, if it is known to be there at all and what is known of it is more than the unattributed.
+
+    What is unsure does not count: a phase shares out by convention what nothing explains, and a release that is
+    worse in every phase would else be told by the most frequent one.
+    """
+    first = max(parts, key=lambda part: part.contribution, default=None)
+    if first is None or first.contribution <= 0 or first.interval is None or first.interval[0] <= 0:
+        return None
+    return first if rest is None or first.contribution - first.unsure > rest.contribution else None
+
+
 def _widened(entry: Entry, uncertainties: Mapping[str, Widening]) -> Entry:
     """The interval with what the model behind the weights does not know."""
     more = uncertainties.get(entry.category)
@@ -111,7 +141,7 @@ def _widened(entry: Entry, uncertainties: Mapping[str, Widening]) -> Entry:
     low, high = entry.interval or (entry.contribution, entry.contribution)
     low = entry.contribution - more.stretch * (entry.contribution - low) - more.soft_below
     high = entry.contribution + max(more.stretch * (high - entry.contribution), more.above) + more.soft_above
-    return replace(entry, interval=(max(low, -1.0), min(high, 1.0)))
+    return replace(entry, interval=(max(low, -1.0), min(high, 1.0)), unsure=more.soft_below)
 
 
 def weight_interval(total: float, size: float, n: float, level: float = 0.95) -> tuple[float, float]:
