@@ -190,9 +190,11 @@ def predicted_in_cells(random: Random, clusters: int, size: int, icc: float) -> 
     return predicted_by_cells(cells, alike), float(0.9 * in_sim.mean())
 
 
-def clustered_metric_rows(random: Random, runs: int) -> Iterator[Row]:
+def clustered_metric_rows(
+    random: Random, runs: int, shapes: tuple[str, ...] = ("normal", "lognormal σ 0.6")
+) -> Iterator[Row]:
     """Means of robots or sites that differ, for any like them; nothing is lost on average."""
-    for shape, (clusters, size), icc in product(("normal", "lognormal σ 0.6"), CLUSTERS, ICCS):
+    for shape, (clusters, size), icc in product(shapes, CLUSTERS, ICCS):
         held, widths = 0, []
         for _ in range(runs):
             between, within = sqrt(icc), sqrt(1 - icc)
