@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
-from gapwatch.store.alerting import alert_settings, alert_transitions, outbox, rewatches, watch_queue
+from gapwatch.store.alerting import alert_settings, alert_transitions, incidents, outbox, rewatches, watch_queue
 from gapwatch.store.alerting.rewatches import Backfill, BackfillIncident
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.watching.alert_changes import OpenAlert, changed_at
@@ -37,8 +37,8 @@ def _tell(backfill: Backfill, link_base: str) -> Callable[[Connection], None]:
         now = watch_queue.now(connection)
         lines: dict[int, list[WrongNow]] = {}
         due: dict[int, datetime] = {}
-        incidents = rewatches.incidents_of_backfill(connection, backfill)
-        for incident in incidents:
+        opened = rewatches.incidents_of_backfill(connection, backfill)
+        for incident in opened:
             labels = labels_of(connection, project_id, incident.deployment_id)
             alerts = _audible(connection, labels, incident)
             if not alerts:
@@ -56,7 +56,7 @@ def _tell(backfill: Backfill, link_base: str) -> Callable[[Connection], None]:
             outbox.enqueue(
                 connection, project_id, channel_id, "trigger", content, due_at=due_at, reason="import", key=key
             )
-        rewatches.mark_told_by_line(connection, project_id, [incident.id for incident in incidents])
+        incidents.mark_told_by_line(connection, project_id, [incident.id for incident in opened])
 
     return tell
 

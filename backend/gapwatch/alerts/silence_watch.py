@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gapwatch.alerts.deployment_labels import DeploymentLabels, labels_of
@@ -20,6 +20,7 @@ from gapwatch.store.alerting import (
 )
 from gapwatch.store.core import uptime
 from gapwatch.store.core.database import Connection, Database
+from gapwatch.watching.alert_changes import OpenAlert
 from gapwatch.watching.kinds.no_data import NoDataParams
 from gapwatch.watching.notify_policy import rank
 from gapwatch.watching.rhythm import ExcusedSpan
@@ -40,6 +41,9 @@ from gapwatch.watching.silence import (
     is_missed,
     judge,
 )
+
+# Alerts of each sort that one step opens or ends, each with its deployment locked; the rest is for the next step.
+MOST_AT_ONCE = 500
 
 
 def hear_robots(
@@ -120,16 +124,13 @@ class _Project:
     resting: Collection[str]
     at_work_since: Mapping[str, datetime]
     calendars: Mapping[int, WorkHours]
-    robots: Sequence[SenderPresence]
+    robots: Mapping[int, Sequence[SenderPresence]]
     link_base: str
+    known_labels: dict[int, DeploymentLabels] = field(default_factory=dict)
 
     def members(self, deployment_id: int) -> list[SenderPresence]:
         """The robots that work in a deployment."""
-        return [
-            robot
-            for robot in self.robots
-            if robot.deployment_id == deployment_id and robot.robot not in self.resting
-        ]
+        return [robot for robot in self.robots.get(deployment_id, ()) if robot.robot not in self.resting]
 
     def context(
         self, sender: SenderPresence, labels: DeploymentLabels, members: Sequence[SenderPresence] = ()
@@ -149,7 +150,9 @@ class _Project:
         ]
 
     def labels(self, deployment_id: int) -> DeploymentLabels:
-        return labels_of(self.connection, self.id, deployment_id)
+        if deployment_id not in self.known_labels:
+            self.known_labels[deployment_id] = labels_of(self.connection, self.id, deployment_id)
+        return self.known_labels[deployment_id]
 
     def settle(self, labels: DeploymentLabels) -> None:
         settle(self.connection, labels, self.rules, self.link_base)
@@ -158,16 +161,20 @@ class _Project:
 def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:
     def step(connection: Connection) -> int:
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
-        after = [rule.params.after_minutes for rule in rules if isinstance(rule.params, NoDataParams)]
-        if not after or not watch_queue.try_lock_project(connection, project_id):
+        params = [rule.params for rule in rules if isinstance(rule.params, NoDataParams)]
+        if not params or not watch_queue.try_lock_project(connection, project_id):
             return 0
-        quiet_for = timedelta(minutes=min(after))
+        quiet_for = timedelta(minutes=min(one.after_minutes for one in params))
         if not presence.has_quiet_senders(connection, project_id, quiet_for):
             return 0
         # Who seems quiet may be in what was accepted and not watched yet.
         if presence.is_behind(connection, project_id):
             return 0
         now = watch_queue.now(connection)
+        wanted = presence.Wanted(quiet_for, min(one.min_episodes for one in params))
+        alerts = alert_transitions.open_alerts_of_kind(connection, project_id, "no_data")
+        deployments = presence.quiet_deployments(connection, project_id, wanted)
+        places = {alert.deployment_id for alert in alerts} | {one.deployment_id for one in deployments}
         project = _Project(
             connection,
             project_id,
@@ -177,48 +184,70 @@ def _step(project_id: int, link_base: str) -> Callable[[Connection], int]:
             robot_statuses.resting_robots(connection, project_id),
             robot_statuses.at_work_since(connection, project_id),
             calendars.calendars_of(connection, project_id),
-            presence.robots_heard_since(connection, project_id, now - GONE_AFTER),
+            presence.robots_of(connection, project_id, places, now - GONE_AFTER),
             link_base,
         )
-        _end_needless_alerts(project)
-        deployments = presence.deployments(connection, project_id)
-        return _find_silent_deployments(project, deployments) + _find_missed_robots(project, deployments)
+        needless = _needless_alerts(project, alerts)
+        silent = _news(_silent_deployments(project, deployments), alerts)
+        missed = _missed_robots(project, presence.missed_robots(connection, project_id, now - GONE_AFTER, wanted))
+        # In the order in which everybody locks them: two orders would be a deadlock.
+        found = {alert.deployment_id for alert, _ in needless} | {
+            finding.sender.deployment_id for finding in (*silent, *missed)
+        }
+        for deployment_id in sorted(found):
+            watch_queue.lock_deployment(connection, project_id, deployment_id)
+        for alert, note in needless:
+            alert_moves.move_alert(
+                connection, project_id, alert, "recovery", alert_moves.SERVICE, note, alert.evidence
+            )
+            project.settle(project.labels(alert.deployment_id))
+        fell_silent = sum(_apply(project, finding) for finding in silent)
+        for finding in missed:
+            _miss(project, finding)
+        return fell_silent + len(missed)
 
     return step
 
 
-def _end_needless_alerts(project: _Project) -> None:
+def _needless_alerts(project: _Project, alerts: Sequence[OpenAlert]) -> list[tuple[OpenAlert, str]]:
     """A robot that moved or rests is not silent, nor is a deployment whose robots all do."""
-    where = {robot.series: robot.deployment_id for robot in project.robots}
-    for alert in alert_transitions.open_alerts_of_kind(project.connection, project.id, "no_data"):
+    names = [alert.series.removeprefix("robot:") for alert in alerts if alert.series != ALL_ROBOTS]
+    robots = presence.robots_named(project.connection, project.id, names)
+    found = []
+    for alert in alerts:
         name = alert.series.removeprefix("robot:")
         if alert.series == ALL_ROBOTS:
             note = None if project.members(alert.deployment_id) else "no robot works here any more"
         elif name in project.resting:
             note = "not at work: parked, in repair or retired"
         else:
-            moved = where.get(alert.series, alert.deployment_id) != alert.deployment_id
+            moved = name in robots and robots[name].deployment_id != alert.deployment_id
             note = "heard in another deployment" if moved else None
         if note is not None:
-            watch_queue.lock_deployment(project.connection, project.id, alert.deployment_id)
-            alert_moves.move_alert(
-                project.connection, project.id, alert, "recovery", alert_moves.SERVICE, note, alert.evidence
-            )
-            project.settle(project.labels(alert.deployment_id))
+            found.append((alert, note))
+    return found[:MOST_AT_ONCE]
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """A deployment whose silence is news by a rule."""
+    """A sender whose silence is news by a rule."""
 
-    deployment: SenderPresence
+    sender: SenderPresence
     labels: DeploymentLabels
     rule: Rule
     silence: Silence
-    members: Sequence[SenderPresence]
+    members: Sequence[SenderPresence] = ()
+    # The slug of the deployment that pages for it.
+    follows: str | None = None
+
+    def is_news(self, alert: OpenAlert | None) -> bool:
+        """Whether there is an alert to open, or to raise that was information so far."""
+        if alert is None:
+            return self.sender.silence is None
+        return rank(self.rule.severity) > rank(alert.severity)
 
 
-def _find_silent_deployments(project: _Project, deployments: Sequence[SenderPresence]) -> int:
+def _silent_deployments(project: _Project, deployments: Sequence[SenderPresence]) -> list[_Finding]:
     findings = []
     for deployment in deployments:
         if deployment.silence in ("normal", "fault") or not (members := project.members(deployment.deployment_id)):
@@ -229,90 +258,90 @@ def _find_silent_deployments(project: _Project, deployments: Sequence[SenderPres
             silence = judge(deployment, params, project.now, around)
             if silence is not None:
                 findings.append(_Finding(deployment, labels, rule, silence, members))
-    return sum(_apply(project, finding, follows) for finding, follows in _with_leaders(project, findings))
+    return findings
 
 
-def _with_leaders(project: _Project, findings: Sequence[_Finding]) -> list[tuple[_Finding, str | None]]:
+def _news(findings: Sequence[_Finding], alerts: Sequence[OpenAlert]) -> list[_Finding]:
+    """Silent deployments of which something is to be written down."""
+    known = {(alert.deployment_id, alert.rule): alert for alert in alerts if alert.series == ALL_ROBOTS}
+    told = {alert.deployment_id for alert in known.values() if alert.severity != "info"}
+    found = [
+        finding
+        for finding in _with_leaders(findings, told)
+        if finding.is_news(known.get((finding.sender.deployment_id, finding.rule.name)))
+    ]
+    return found[:MOST_AT_ONCE]
+
+
+def _with_leaders(findings: Sequence[_Finding], told: Collection[int]) -> list[_Finding]:
     """Each finding with the deployment it follows: of those that lost one uplink together only one pages."""
-    told = {
-        alert.deployment_id
-        for alert in alert_transitions.open_alerts_of_kind(project.connection, project.id, "no_data")
-        if alert.series == ALL_ROBOTS and alert.severity != "info"
-    }
     silent = {
-        finding.deployment.deployment_id: SilentDeployment(
-            finding.deployment.deployment_id,
+        finding.sender.deployment_id: SilentDeployment(
+            finding.sender.deployment_id,
             finding.labels.site,
-            finding.deployment.heard_at,
-            finding.deployment.deployment_id in told,
+            finding.sender.heard_at,
+            finding.sender.deployment_id in told,
         )
         for finding in findings
         if finding.silence.pages
     }
     leader_of = followers(list(silent.values()))
-    slugs = {finding.deployment.deployment_id: finding.labels.slug for finding in findings}
-    pairs = []
+    slugs = {finding.sender.deployment_id: finding.labels.slug for finding in findings}
+    led = []
     for finding in findings:
-        leader = leader_of.get(finding.deployment.deployment_id)
-        pairs.append((finding, None if leader is None else slugs[leader]))
-    return pairs
+        leader = leader_of.get(finding.sender.deployment_id)
+        pages = finding.silence.pages and leader is None
+        rule = finding.rule if pages else replace(finding.rule, severity="info")
+        led.append(replace(finding, rule=rule, follows=None if leader is None else slugs[leader]))
+    return led
 
 
-def _apply(project: _Project, finding: _Finding, follows: str | None) -> bool:
+def _apply(project: _Project, finding: _Finding) -> bool:
     """Open the alert of a silent deployment, or raise one that was information so far; whether it is new."""
-    connection, deployment_id = project.connection, finding.deployment.deployment_id
-    pages = finding.silence.pages and follows is None
-    rule = finding.rule if pages else replace(finding.rule, severity="info")
-    evidence = evidence_of(finding.deployment, finding.silence, finding.members)
-    if follows is not None:
-        evidence["together_with"] = follows
-    watch_queue.lock_deployment(connection, project.id, deployment_id)
+    connection, deployment_id, rule = project.connection, finding.sender.deployment_id, finding.rule
+    evidence = evidence_of(finding.sender, finding.silence, finding.members)
+    if finding.follows is not None:
+        evidence["together_with"] = finding.follows
     alert = alert_transitions.open_alert(connection, project.id, deployment_id, rule.name, ALL_ROBOTS)
-    if alert is None and finding.deployment.silence is None:
+    if not finding.is_news(alert):
+        return False
+    if alert is None:
         alert_moves.apply_input(connection, project.id, deployment_id, rule, ALL_ROBOTS, "breach", evidence)
         _stop_data(connection, project.id, deployment_id)
-    elif alert is not None and rank(rule.severity) > rank(alert.severity):
-        alert_moves.raise_severity(connection, project.id, alert, rule.severity, evidence)
     else:
-        return False
-    is_new = finding.deployment.silence is None
-    presence.save(connection, project.id, [replace(finding.deployment, silence=finding.silence.word)])
+        alert_moves.raise_severity(connection, project.id, alert, rule.severity, evidence)
+    presence.save(connection, project.id, [replace(finding.sender, silence=finding.silence.word)])
     project.settle(finding.labels)
-    return is_new
+    return finding.sender.silence is None
 
 
-def _find_missed_robots(project: _Project, deployments: Sequence[SenderPresence]) -> int:
+def _missed_robots(project: _Project, robots: Sequence[tuple[SenderPresence, datetime]]) -> list[_Finding]:
     """Robots that are quiet while their deployment is heard: information, whatever the rule's severity."""
-    heard_at = {deployment.deployment_id: deployment.heard_at for deployment in deployments}
-    missed = 0
-    for robot in project.robots:
-        others_at = heard_at.get(robot.deployment_id)
-        if robot.silence is not None or robot.robot in project.resting or others_at is None:
-            continue
-        if project.now - robot.heard_at < timedelta(minutes=1) or others_at <= robot.heard_at:
+    findings = []
+    for robot, others_at in robots:
+        if robot.robot in project.resting:
             continue
         labels = project.labels(robot.deployment_id)
+        rules = [one for one in project.rules_for(labels) if is_missed(robot, others_at, one[1], project.now)]
+        if not rules:
+            continue
         around = project.context(robot, labels)
-        for rule, params in project.rules_for(labels):
-            if not is_missed(robot, others_at, params, project.now):
-                continue
+        for rule, params in rules:
             silence = judge(robot, params, project.now, around)
-            if silence is None:
-                continue
-            watch_queue.lock_deployment(project.connection, project.id, robot.deployment_id)
-            alert_moves.apply_input(
-                project.connection,
-                project.id,
-                robot.deployment_id,
-                replace(rule, severity="info"),
-                robot.series,
-                "breach",
-                evidence_of(robot, silence),
-            )
-            presence.save(project.connection, project.id, [replace(robot, silence=silence.word)])
-            project.settle(labels)
-            missed += 1
-    return missed
+            if silence is not None:
+                findings.append(_Finding(robot, labels, replace(rule, severity="info"), silence))
+        if len(findings) >= MOST_AT_ONCE:
+            break
+    return findings
+
+
+def _miss(project: _Project, finding: _Finding) -> None:
+    robot, evidence = finding.sender, evidence_of(finding.sender, finding.silence)
+    alert_moves.apply_input(
+        project.connection, project.id, robot.deployment_id, finding.rule, robot.series, "breach", evidence
+    )
+    presence.save(project.connection, project.id, [replace(robot, silence=finding.silence.word)])
+    project.settle(finding.labels)
 
 
 def _stop_data(connection: Connection, project_id: int, deployment_id: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -213,19 +213,35 @@ def postpone_notification(connection: Connection, project_id: int, incident_id: 
 
 def reconsider_untold(connection: Connection, project_id: int) -> None:
     """Look again at what is open: somebody to tell of what nobody was told of may have been found."""
-    connection.execute(
-        text("UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved'"),
-        {"p": project_id},
-    )
+    _update_many(connection, project_id, "page_at = now()", "state <> 'resolved'")
 
 
 def reconsider_postponed(connection: Connection, project_id: int) -> None:
     """Look again at what was held back; whether it is told is decided anew."""
+    _update_many(connection, project_id, "page_at = now()", "state <> 'resolved' AND page_at > now()")
+
+
+def mark_told_by_line(connection: Connection, project_id: int, incident_ids: Sequence[int]) -> None:
+    """People are told of these incidents by the line of an import."""
+    _update_many(
+        connection, project_id, "paged_at = now()", "id = ANY(:ids) AND paged_at IS NULL", ids=incident_ids
+    )
+
+
+def _update_many(connection: Connection, project_id: int, change: str, where: str, **values: Any) -> None:
+    """Change incidents of several deployments, locked in the order of these.
+
+    A watch goes through its deployments in that order and keeps every row it has changed until it commits. Rows
+    locked in the order in which they are stored would be a second order, and two orders are a deadlock.
+    """
     connection.execute(
-        text("""
-        UPDATE incidents SET page_at = now() WHERE project_id = :p AND state <> 'resolved' AND page_at > now()
-        """),
-        {"p": project_id},
+        text(f"""
+        WITH locked AS (
+            SELECT id FROM incidents WHERE project_id = :p AND {where} ORDER BY deployment_id, id FOR UPDATE
+        )
+        UPDATE incidents i SET {change} FROM locked WHERE i.project_id = :p AND i.id = locked.id
+        """),  # noqa: S608 - text of ours
+        {"p": project_id, **values},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,16 @@ SELECT EXISTS (SELECT 1 FROM watch_due WHERE project_id = :p AND accepted_at < n
     OR EXISTS (SELECT 1 FROM work WHERE project_id = :p AND kind = 'fold' AND attempts = 0
                AND created_at < now() - interval '2 minutes')
 """)
+# Robots of a deployment that are looked at when it is quiet: a rhythm each, and names may be made up.
+MOST_MEMBERS = 1000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Whose silence may be news by some rule: quiet for so long, and known by so many episodes."""
+
+    quiet_for: timedelta
+    episodes: int
 
 
 def robots_named(connection: Connection, project_id: int, names: Collection[str]) -> dict[str, SenderPresence]:
@@ -39,9 +50,37 @@ def robots_named(connection: Connection, project_id: int, names: Collection[str]
     return {row["robot"]: _presence(row) for row in rows}
 
 
-def robots_heard_since(connection: Connection, project_id: int, since: datetime) -> list[SenderPresence]:
-    rows = connection.execute(text(f"{_ROBOT} AND heard_at >= :since"), {"p": project_id, "since": since})
-    return [_presence(row) for row in rows.mappings()]
+def robots_of(
+    connection: Connection, project_id: int, deployment_ids: Collection[int], since: datetime
+) -> dict[int, list[SenderPresence]]:
+    """Robots heard since a time, by the deployment where they work; of each those heard last."""
+    rows = connection.execute(
+        text(f"""
+        SELECT r.* FROM unnest(CAST(:ids AS int[])) AS d (id) CROSS JOIN LATERAL (
+            {_ROBOT} AND deployment_id = d.id AND heard_at >= :since ORDER BY heard_at DESC, robot LIMIT :most) r
+        """),  # noqa: S608 - text of ours
+        {"p": project_id, "ids": sorted(deployment_ids), "since": since, "most": MOST_MEMBERS},
+    )
+    found: dict[int, list[SenderPresence]] = {}
+    for row in rows.mappings():
+        found.setdefault(row["deployment_id"], []).append(_presence(row))
+    return found
+
+
+def missed_robots(
+    connection: Connection, project_id: int, since: datetime, wanted: Wanted
+) -> list[tuple[SenderPresence, datetime]]:
+    """Robots, heard since a time, that are quiet while their deployment is heard, and when that was."""
+    rows = connection.execute(
+        text(f"""
+        SELECT r.*, d.heard_at AS others_at FROM ({_ROBOT} AND silence IS NULL AND heard_at >= :since
+            AND heard_at < now() - CAST(:quiet AS interval) AND live_episodes >= :episodes) r
+        JOIN deployment_presence d ON d.project_id = :p AND d.deployment_id = r.deployment_id
+        WHERE d.heard_at > r.heard_at ORDER BY r.deployment_id, r.robot
+        """),  # noqa: S608 - text of ours
+        {"p": project_id, "since": since, "quiet": wanted.quiet_for, "episodes": wanted.episodes},
+    )
+    return [(_presence(row), row["others_at"]) for row in rows.mappings()]
 
 
 def deployment(connection: Connection, project_id: int, deployment_id: int) -> SenderPresence | None:
@@ -50,8 +89,14 @@ def deployment(connection: Connection, project_id: int, deployment_id: int) -> S
     return None if row is None else _presence(row)
 
 
-def deployments(connection: Connection, project_id: int) -> list[SenderPresence]:
-    rows = connection.execute(text(f"{_DEPLOYMENT} ORDER BY deployment_id"), {"p": project_id})
+def quiet_deployments(connection: Connection, project_id: int, wanted: Wanted) -> list[SenderPresence]:
+    rows = connection.execute(
+        text(f"""
+        {_DEPLOYMENT} AND heard_at < now() - CAST(:quiet AS interval) AND live_episodes >= :episodes
+        ORDER BY deployment_id
+        """),
+        {"p": project_id, "quiet": wanted.quiet_for, "episodes": wanted.episodes},
+    )
     return [_presence(row) for row in rows.mappings()]
 
 

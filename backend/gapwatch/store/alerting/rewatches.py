@@ -12,6 +12,9 @@ from gapwatch.store.alerting.watch_queue import EPISODES, seen_episode
 from gapwatch.watching.history import IMPORT_PAUSES, MOST_EPISODES, REST_FACTOR, REST_S, Restart
 from gapwatch.watching.series import SeenEpisode
 
+# Deployments of one round.
+MOST_AT_ONCE = 500
+
 
 @dataclass
 class Rewatch:
@@ -73,9 +76,16 @@ _REST = {"rest_s": REST_S, "rest_factor": REST_FACTOR}
 
 
 def due_rewatches(connection: Connection) -> list[RewatchPlace]:
+    """Those that wait longest of each project, projects in turn: an import of one keeps no other waiting."""
     rows = connection.execute(
-        text(f"SELECT project_id, deployment_id FROM rewatches WHERE {_IS_DUE} ORDER BY due_at, deployment_id"),  # noqa: S608
-        _REST,
+        text(f"""
+        SELECT project_id, deployment_id FROM (
+            SELECT project_id, deployment_id, row_number() OVER (PARTITION BY project_id
+                ORDER BY due_at, deployment_id) AS place
+            FROM rewatches WHERE {_IS_DUE}) due
+        ORDER BY place, project_id LIMIT :most
+        """),  # noqa: S608
+        {**_REST, "most": MOST_AT_ONCE},
     ).mappings()
     return [RewatchPlace(**row) for row in rows]
 
@@ -255,15 +265,6 @@ def incidents_of_backfill(connection: Connection, backfill: Backfill) -> list[Ba
         {"p": backfill.project_id, "id": backfill.id},
     ).mappings()
     return [BackfillIncident(**row) for row in rows]
-
-
-def mark_told_by_line(connection: Connection, project_id: int, incident_ids: list[int]) -> None:
-    connection.execute(
-        text(
-            "UPDATE incidents SET paged_at = now() WHERE project_id = :p AND id = ANY(:ids) AND paged_at IS NULL"
-        ),
-        {"p": project_id, "ids": incident_ids},
-    )
 
 
 def finish_lines(connection: Connection) -> list[tuple[int, int]]:
