@@ -11,8 +11,10 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -135,27 +137,20 @@ class Row:
     months: list[Month]
 
 
-def run_all(jobs: Sequence[tuple[str, str, int, int, int]], months: int, processes: int, seed: int) -> list[Row]:
+def run_all(
+    jobs: Sequence[tuple[str, str, int, int, int]], months: int, processes: int, seed: int
+) -> Iterator[Row]:
     """`jobs`: kind, name, world, clock and fault. Each is cut into chunks that the processes share."""
     tasks = [
         (kind, world, clock, fault, first, min(CHUNK, months - first), seed)
         for kind, _, world, clock, fault in jobs
         for first in range(0, months, CHUNK)
     ]
-    if processes > 1:
-        with Pool(processes) as pool:
-            parts = pool.map(_run, tasks, chunksize=1)
-    else:
-        parts = [_run(task) for task in tasks]
     chunks = -(-months // CHUNK)
-    return [
-        Row(
-            name,
-            CLOCKS[clock].name,
-            [month for part in parts[i * chunks : (i + 1) * chunks] for month in part],
-        )
-        for i, (_, name, _, clock, _) in enumerate(jobs)
-    ]
+    with Pool(processes) if processes > 1 else nullcontext() as pool:
+        parts = iter(map(_run, tasks) if pool is None else pool.imap(_run, tasks))
+        for _, name, _, clock, _ in jobs:
+            yield Row(name, CLOCKS[clock].name, [month for part in islice(parts, chunks) for month in part])
 
 
 def null_jobs(names: str = "") -> list[tuple[str, str, int, int, int]]:
@@ -221,8 +216,8 @@ def _shares(shares: dict[str, float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--months", type=int, default=400, help="deployment-months of each world")
-    parser.add_argument("--faults", type=int, default=400, help="deployment-months of each fault")
+    parser.add_argument("--months", type=int, default=200, help="deployment-months of each world")
+    parser.add_argument("--faults", type=int, default=200, help="deployment-months of each fault")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--without-silence", action="store_true")
     parser.add_argument("--seed", type=int, default=SEED)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 
-FIRST_STEP = 1_000
+FIRST_STEP = 250
 # Others wait for a step to end: one that takes longer is followed by half as large a one.
-LONGEST_STEP_S = 3.0
+LONGEST_STEP_S = 1.0
+
+
+class Turn:
+    """How long a task may keep its worker process: until nothing is due, or until others shall have it.
+
+    Folds, watches and the rest share few processes. A task that went on for as long as something is due would let
+    one busy project keep all others waiting; so it stops after its turn, and says whether something may be left.
+    """
+
+    def __init__(self, for_s: float = math.inf) -> None:
+        self._until = time.monotonic() + for_s
+        self.was_cut = False
+
+    def is_over(self) -> bool:
+        self.was_cut = self.was_cut or time.monotonic() > self._until
+        return self.was_cut
 
 
 def growing_steps(most: int) -> Iterator[int]:

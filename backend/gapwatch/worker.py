@@ -22,9 +22,10 @@ from gapwatch.channels.egress import Egress
 from gapwatch.garbage_collection import collect_seldom
 from gapwatch.logs import configure_logs
 from gapwatch.rollup.fold import fold_due_work
-from gapwatch.rollup.leads import refresh_leads
+from gapwatch.rollup.leads import fill_missing_presents, refresh_leads
 from gapwatch.server_secret import wait_and_check_secret
 from gapwatch.settings import Settings
+from gapwatch.step_sizes import Turn
 from gapwatch.store.alerting import outbox, rewatches, watch_queue
 from gapwatch.store.core import heartbeats
 from gapwatch.store.core.database import Database
@@ -36,6 +37,9 @@ from gapwatch.store.write.quarantine import trim_rejected
 log = structlog.get_logger()
 
 HOUSEKEEPING_EVERY_S = 60
+# Tasks of all kinds and projects share the worker's few processes, first come, first served: none keeps one for
+# much longer than this, but sends itself again and stands in line.
+TURN_S = 1.0
 
 
 class Worker:
@@ -64,17 +68,24 @@ class Worker:
     def _add_tasks(self) -> None:
         @self.celery.task(name=pipeline.FOLD)
         def fold() -> None:
-            if fold_due_work(self.database):
+            turn = Turn(TURN_S)
+            if fold_due_work(self.database, turn):
                 self._nudge("watch")
+            if turn.was_cut:
+                self._nudge("fold")
 
         @self.celery.task(name=pipeline.LEAD)
         def lead() -> None:
+            fill_missing_presents(self.database, Turn(TURN_S))
             refresh_leads(self.database)
 
         @self.celery.task(name=pipeline.WATCH)
         def watch() -> None:
-            if watch_due_episodes(self.database, self.settings.public_url):
+            turn = Turn(TURN_S)
+            if watch_due_episodes(self.database, self.settings.public_url, turn):
                 self._nudge("send")
+            if turn.was_cut:
+                self._nudge("watch")
 
         @self.celery.task(name=pipeline.SEND)
         def send() -> None:
@@ -103,9 +114,7 @@ class Worker:
                     members.drop_what_is_over(connection)
                     replace_apprise(connection, Sealer(self.settings.server_secret()))
                 kinds = work.kinds_due(connection)
-                if "fold" not in kinds and presents.are_missing(connection):
-                    kinds.append("fold")
-                if leads.are_due(connection):
+                if leads.are_due(connection) or presents.are_missing(connection):
                     kinds.append("lead")
                 if watch_queue.projects_due(connection) or rewatches.due_rewatches(connection):
                     kinds.append("watch")

@@ -7,6 +7,7 @@ import pytest
 from alerts.stage import EVERY, START
 from sqlalchemy import text
 
+from gapwatch.alerts import watch
 from gapwatch.alerts.watch import watch_due_episodes
 from gapwatch.answers.sides import clustering_caution
 from gapwatch.errors import Conflict
@@ -118,6 +119,28 @@ def test_a_batch_that_cannot_be_folded_does_not_hold_up_the_watch(stage):
     )
     stage.watch()
     assert stage.rows("SELECT episodes FROM watches") == [(7,)]
+
+
+def test_a_batch_of_many_deployments_is_watched_in_steps_and_none_of_them_waits_for_ever(stage):
+    """Other projects wait for a step, however many deployments somebody makes up."""
+    stage.run(
+        "INSERT INTO deployments (project_id, slug, policy_id, task_id, described_at)"
+        " SELECT 1, 'made-up-' || n, 1, 1, now() FROM generate_series(3, 12) n"
+    )
+    stage.accept_rows([{"success": True, "at": None, "d": d} for d in range(1, 13) for _ in range(3)])
+    fold_due_work(stage.database)
+    step = watch._step(1, 4 * watch.EPISODES_A_DEPLOYMENT, "x")
+    assert stage.database.run(step)
+    assert stage.rows("SELECT deployment_id, episodes FROM watches ORDER BY 1") == [(d, 3) for d in range(1, 5)]
+    # Those that had their turn go on sending, and stand behind the others.
+    stage.accept([True] * 5, deployment=1)
+    fold_due_work(stage.database)
+    assert stage.database.run(step)
+    assert stage.database.run(step)
+    assert stage.rows("SELECT deployment_id, episodes FROM watches ORDER BY 1") == [(d, 3) for d in range(1, 13)]
+    assert stage.database.run(step)
+    assert not stage.database.run(step)
+    assert stage.rows("SELECT episodes FROM watches WHERE deployment_id = 1") == [(8,)]
 
 
 def test_late_episodes_are_counted_and_judged_in_their_place(stage):

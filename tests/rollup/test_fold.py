@@ -15,6 +15,7 @@ from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup import add, fold, pooling
 from gapwatch.rollup.fold import fold_due_work
 from gapwatch.rollup.verify import verify_project
+from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.migrate import alembic_config, migrate
 from gapwatch.store.fold import (
     episode_rows,
@@ -297,6 +298,24 @@ def test_a_claim_takes_the_oldest_rows_up_to_a_number_of_episodes(database, most
     assert [claim.id for claim in found] == oldest[:claimed]
 
 
+def test_a_row_of_too_many_episodes_is_folded_in_parts_and_watched_when_all_of_it_is(database):
+    """A step that takes long keeps everybody else waiting, whoever sent so many in one batch."""
+    put_rows(database, 60)
+    with database.transaction() as connection:
+        connection.exec_driver_sql("DELETE FROM work")
+        connection.exec_driver_sql(
+            "INSERT INTO work (project_id, kind, episode_ids) SELECT 1, 'fold', array_agg(id ORDER BY id) FROM episodes"
+        )
+    for left in ([35], [10], []):
+        assert len(database.run(lambda connection: fold._fold_step(25, connection, large=False))) == 1
+        with database.transaction() as connection:
+            parts = connection.exec_driver_sql("SELECT cardinality(episode_ids) FROM work").scalars().all()
+            assert parts == left
+            due = watch_queue.due_rows(connection, 1, 1000)
+            assert sum(len(row.episode_ids) for row in due) == (0 if left else 60)
+    assert verify_project(database, 1, "p").differences == 0
+
+
 def test_days_of_robots_are_filled_from_the_cells_that_were_there(database):
     put_rows(database, 60)
     with database.transaction() as connection:
@@ -352,7 +371,7 @@ def test_a_project_with_much_to_fold_is_locked_alone_and_takes_turns(database, m
 
 
 def test_steps_that_take_long_become_smaller(monkeypatch):
-    clock = iter([0, 1, 1, 2, 2, 9, 9, 10])
+    clock = iter([0, 1, 1, 2, 2, 4, 4, 5])
     monkeypatch.setattr(step_sizes.time, "monotonic", lambda: next(clock))
-    sizes = step_sizes.growing_steps(3000)
-    assert [next(sizes) for _ in range(4)] == [1000, 2000, 3000, 1500]
+    sizes = step_sizes.growing_steps(800)
+    assert [next(sizes) for _ in range(4)] == [250, 500, 800, 400]

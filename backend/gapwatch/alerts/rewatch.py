@@ -19,6 +19,7 @@ from gapwatch.alerts.planned_rules import rules_with_plan
 from gapwatch.answers.category_costs import category_costs
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.incidents import alert_moves
+from gapwatch.step_sizes import Turn
 from gapwatch.store.alerting import (
     alert_settings,
     alert_transitions,
@@ -45,7 +46,6 @@ from gapwatch.watching.silence import RobotArrival
 
 log = structlog.get_logger()
 
-ROUND_S = 10.0
 NOT_CONFIRMED = "the whole of history does not show it"
 
 
@@ -115,12 +115,12 @@ def _note(
     rewatches.save_rewatch(connection, project_id, deployment_id, rewatch)
 
 
-def rewatch_due(database: Database, link_base: str) -> int:
-    """Take the history in order that is due, for a few seconds; return the number of deployments."""
-    done, until = 0, time.monotonic() + ROUND_S
+def rewatch_due(database: Database, link_base: str, turn: Turn) -> int:
+    """Take the history in order that is due until the turn is over, one deployment at least; return how many."""
+    done = 0
     for place in database.run(rewatches.due_rewatches):
         done += _try(database, *place, link_base)
-        if time.monotonic() > until:
+        if turn.is_over():
             # What came in the meantime is judged first; the rest is still due.
             break
     return done

@@ -4,7 +4,6 @@ transaction.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -17,7 +16,7 @@ from gapwatch.alerts.rewatch import note_simulation, rewatch_due, split_history
 from gapwatch.alerts.silence_watch import hear_robots
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.incidents import alert_moves, robot_actions
-from gapwatch.step_sizes import growing_steps
+from gapwatch.step_sizes import Turn, growing_steps
 from gapwatch.store.alerting import (
     alert_settings,
     detectors,
@@ -31,26 +30,28 @@ from gapwatch.watching.series import SeenEpisode
 
 log = structlog.get_logger()
 
-ROUND_S = 30.0
 EPISODES_AT_MOST = 20_000
+# What a deployment costs beside its episodes: some ten queries, and a lock that is held to the end of the step.
+EPISODES_A_DEPLOYMENT = 50
 
 
-def watch_due_episodes(database: Database, link_base: str) -> int:
-    """Watch until nothing is due, or for half a minute; return the number of batches watched.
+def watch_due_episodes(database: Database, link_base: str, turn: Turn | None = None) -> int:
+    """Watch until nothing is due or the turn is over; return the number of steps.
 
     One step a project in turn: a busy one does not keep the others waiting, nor does one that fails.
     """
-    done, until = 0, time.monotonic() + ROUND_S
+    turn = turn or Turn()
+    done = 0
     for episodes in growing_steps(EPISODES_AT_MOST):
         projects = database.run(watch_queue.projects_due)
         count = sum(_try_step(database, project_id, episodes, link_base) for project_id in projects)
         done += count
-        if not count or time.monotonic() > until:
+        if not count or turn.is_over():
             break
-    return done + rewatch_due(database, link_base)
+    return done + rewatch_due(database, link_base, turn)
 
 
-def _try_step(database: Database, project_id: int, episodes: int, link_base: str) -> int:
+def _try_step(database: Database, project_id: int, episodes: int, link_base: str) -> bool:
     try:
         return database.run(_step(project_id, episodes, link_base))
     except ServiceUnavailable:
@@ -59,25 +60,30 @@ def _try_step(database: Database, project_id: int, episodes: int, link_base: str
     except Exception:
         # Nothing of the step is stored; `/readyz` shows how long its batches have been waiting.
         log.exception("watch failed", project_id=project_id)
-        return 0
+        return False
 
 
-def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], int]:
-    def step(connection: Connection) -> int:
+def _step(project_id: int, most: int, link_base: str) -> Callable[[Connection], bool]:
+    def step(connection: Connection) -> bool:
         if not watch_queue.try_lock_project(connection, project_id):
-            return 0
-        rows = watch_queue.due_rows(connection, project_id, most)
-        if not rows:
-            return 0
+            return False
+        due = watch_queue.due_rows(connection, project_id, most)
+        if not due:
+            return False
+        places = watch_queue.places_of(connection, project_id, due)
+        # Those that wait longest, of each all its episodes of these rows; locked in the order of their numbers.
+        chosen = sorted(list(dict.fromkeys(places.values()))[: max(1, most // EPISODES_A_DEPLOYMENT)])
         rules = [rule for rule in alert_settings.rules(connection, project_id) if rule.enabled]
-        episodes = watch_queue.episodes_of(connection, project_id, rows)
-        note_simulation(connection, project_id, [episode_id for row in rows for episode_id in row.episode_ids])
+        episodes = watch_queue.episodes_of(connection, project_id, due, chosen)
         for deployment_id in sorted(episodes):
             watch_queue.lock_deployment(connection, project_id, deployment_id)
             _watch_deployment(connection, project_id, deployment_id, rules, episodes[deployment_id], link_base)
             presents.refresh_where_facts_changed(connection, project_id, deployment_id)
-        watch_queue.finish_rows(connection, project_id, rows)
-        return len(rows)
+        later = {episode_id for episode_id, deployment_id in places.items() if deployment_id not in chosen}
+        done = [episode_id for row in due for episode_id in row.episode_ids if episode_id not in later]
+        note_simulation(connection, project_id, done)
+        watch_queue.finish_rows(connection, project_id, due, later)
+        return True
 
     return step
 

@@ -10,7 +10,7 @@ import structlog
 from gapwatch.errors import ServiceUnavailable
 from gapwatch.rollup.add import add_episodes
 from gapwatch.rollup.forecasts import freeze_forecasts
-from gapwatch.step_sizes import growing_steps
+from gapwatch.step_sizes import Turn, growing_steps
 from gapwatch.store.alerting import watch_queue
 from gapwatch.store.core.database import Connection, Database
 from gapwatch.store.fold import (
@@ -32,12 +32,15 @@ EPISODES_AT_MOST = 40_000
 GROUPS_AT_MOST = 5_000
 
 
-def fold_due_work(database: Database) -> int:
-    """Fold until nothing is due; returns the number of work rows done."""
-    done = 0
-    for turn, episodes in enumerate(growing_steps(EPISODES_AT_MOST)):
+def fold_due_work(database: Database, turn: Turn | None = None) -> int:
+    """Fold until nothing is due or the turn is over; returns the number of work rows done."""
+    turn = turn or Turn()
+    done, folded = 0, set[int]()
+    for number, episodes in enumerate(growing_steps(EPISODES_AT_MOST)):
         try:
-            count = database.run(partial(_fold_step, episodes, large=turn % 2 == 1))
+            claims = database.run(partial(_fold_step, episodes, large=number % 2 == 1))
+            count = len(claims)
+            folded.update(claim.project_id for claim in claims)
         except ServiceUnavailable:
             # The server is away, not a row to blame: the next sweep comes back.
             raise
@@ -45,21 +48,18 @@ def fold_due_work(database: Database) -> int:
             # One bad row must not hold up the others: find it by folding one at a time.
             log.warning("fold failed, going row by row", error=str(error)[:200])
             count = _fold_row_by_row(database)
-        if count == 0:
-            break
         done += count
-    if database.run(presents.are_missing):
-        while database.run(presents.fill_missing):
-            pass
-    if done:
-        freeze_forecasts(database)
+        if count == 0 or turn.is_over():
+            break
+    if folded:
+        freeze_forecasts(database, folded)
     return done
 
 
-def _fold_step(episodes: int, connection: Connection, *, large: bool) -> int:
+def _fold_step(episodes: int, connection: Connection, *, large: bool) -> list[work.Claim]:
     claims = _claim(connection, min(CLAIM_AT_MOST, episodes), episodes, large=large)
     _fold(connection, claims)
-    return len(claims)
+    return claims
 
 
 def _claim(connection: Connection, most: int, episodes: int, *, large: bool = False) -> list[work.Claim]:
@@ -100,7 +100,7 @@ def _fold_row_by_row(database: Database) -> int:
         claimed: list[work.Claim] = []
         try:
             with database.transaction() as connection:
-                claimed = _claim(connection, 1, 1)
+                claimed = _claim(connection, 1, EPISODES_AT_MOST)
                 if not claimed:
                     return done
                 _fold(connection, claimed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 
 import structlog
@@ -20,10 +21,12 @@ from gapwatch.store.read.shadow_episodes import DueForecast
 log = structlog.get_logger()
 
 
-def freeze_forecasts(database: Database) -> int:
-    """Freeze what is due; return how many. One that fails does not hold up the fold, and is due again."""
+def freeze_forecasts(database: Database, project_ids: Collection[int]) -> int:
+    """Freeze what is due of these projects; return how many. One that fails does not hold up the fold, and is due
+    again.
+    """
     frozen = 0
-    for due in database.run(shadow_episodes.due_forecasts):
+    for due in database.run(partial(shadow_episodes.due_forecasts, project_ids)):
         try:
             frozen += database.run(partial(_freeze, due))
         except Exception:

@@ -1,4 +1,6 @@
-"""Leading categories after folding: a few ledgers a round, so that a large fleet cannot hold up the worker."""
+"""Leading categories after folding, and presents that are missing: a few a round, so that a large fleet cannot
+hold up the worker.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,20 @@ import structlog
 
 from gapwatch.answers.leading_categories import kept_now
 from gapwatch.errors import ServiceUnavailable
+from gapwatch.step_sizes import Turn
 from gapwatch.store.core.database import Database
-from gapwatch.store.fold import leads
+from gapwatch.store.fold import leads, presents
 
 log = structlog.get_logger()
 
 # A ledger takes some hundredths of a second.
 AT_ONCE = 5
+
+
+def fill_missing_presents(database: Database, turn: Turn) -> None:
+    """Make the presents of what was stored before these were kept; a new deployment's comes with its fold."""
+    while not turn.is_over() and database.run(presents.fill_missing):
+        pass
 
 
 def refresh_leads(database: Database) -> int:

@@ -6,6 +6,7 @@ in the order of arrival, so that the same episodes always give the same alarms.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -96,25 +97,53 @@ def lock_deployment(connection: Connection, project_id: int, deployment_id: int)
 
 
 def due_rows(connection: Connection, project_id: int, most: int) -> list[DueRow]:
-    """Return the first due rows that hold at most `most` episodes together, but at least one row."""
+    """Return the first due rows that hold at most `most` episodes together, but at least a batch.
+
+    A batch may have been folded in parts; it is watched in the order of its own time, so all of them at once.
+    """
     rows: list[DueRow] = []
     episodes = 0
     for row in connection.execute(_ROWS, {"p": project_id, "most": ROWS_AT_MOST}):
-        if rows and episodes + len(row.episode_ids) > most:
+        is_next_batch = bool(rows) and row.accepted_at != rows[-1].accepted_at
+        if is_next_batch and episodes + len(row.episode_ids) > most:
             break
         rows.append(DueRow(row.id, row.episode_ids, row.accepted_at))
         episodes += len(row.episode_ids)
     return rows
 
 
-def finish_rows(connection: Connection, project_id: int, rows: list[DueRow]) -> None:
-    ids = [row.id for row in rows]
-    connection.execute(
-        text("DELETE FROM watch_due WHERE project_id = :p AND id = ANY(:ids)"), {"p": project_id, "ids": ids}
+def places_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[str, int]:
+    """The deployment of each episode of these rows, in the order of the rows; those of simulators left out."""
+    ids = [episode_id for row in rows for episode_id in row.episode_ids]
+    found = connection.execute(
+        text("""
+        SELECT id, deployment_id FROM episodes
+        WHERE project_id = :p AND id = ANY(:ids) AND domain IN ('real', 'shadow')
+        """),
+        {"p": project_id, "ids": ids},
     )
+    where = {row.id: row.deployment_id for row in found}
+    return {episode_id: where[episode_id] for episode_id in ids if episode_id in where}
 
 
-def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> dict[int, list[SeenEpisode]]:
+def finish_rows(connection: Connection, project_id: int, rows: list[DueRow], later: Collection[str]) -> None:
+    """End rows whose episodes were watched; those for later stay due, in their place."""
+    rest = {row.id: [one for one in row.episode_ids if one in later] for row in rows}
+    connection.execute(
+        text("DELETE FROM watch_due WHERE project_id = :p AND id = ANY(:ids)"),
+        {"p": project_id, "ids": [row_id for row_id, ids in rest.items() if not ids]},
+    )
+    for row_id, ids in rest.items():
+        if ids:
+            connection.execute(
+                text("UPDATE watch_due SET episode_ids = :rest WHERE project_id = :p AND id = :id"),
+                {"p": project_id, "id": row_id, "rest": ids},
+            )
+
+
+def episodes_of(
+    connection: Connection, project_id: int, rows: list[DueRow], deployment_ids: Collection[int]
+) -> dict[int, list[SeenEpisode]]:
     """The episodes of these rows by deployment, in the order of arrival; within a batch by their own time.
 
     An episode is news only in the batch that brought it: a later fold of the same episodes, after a migration
@@ -122,8 +151,11 @@ def episodes_of(connection: Connection, project_id: int, rows: list[DueRow]) -> 
     """
     accepted = {episode_id: row.accepted_at for row in rows for episode_id in row.episode_ids}
     episode_rows = connection.execute(
-        text(f"{EPISODES} AND e.id = ANY(:ids) ORDER BY e.received_at, e.started_at, e.id"),
-        {"p": project_id, "ids": list(accepted)},
+        text(
+            f"{EPISODES} AND e.id = ANY(:ids) AND e.deployment_id = ANY(:deployments)"
+            " ORDER BY e.received_at, e.started_at, e.id"
+        ),
+        {"p": project_id, "ids": list(accepted), "deployments": list(deployment_ids)},
     )
     by_deployment: dict[int, list[SeenEpisode]] = {}
     for row in episode_rows.mappings():

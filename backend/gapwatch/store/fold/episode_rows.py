@@ -23,8 +23,9 @@ Content = TypeVar("Content")
 
 # Advisory locks take two numbers; the first says what is locked.
 FOLD_LOCK = 4711
-# Ids of some thousand episodes, as they are stored: a project with more to fold has a transaction of its own.
-MUCH_BYTES = 100_000
+# Ids of some hundred episodes, as they are stored: a project with more to fold has a transaction of its own. What
+# they cost is not known before they are read; a thousand of as many new deployments take seconds.
+MUCH_BYTES = 5_000
 
 _SOURCE = "CASE e.domain WHEN 'sim' THEN e.simulator_id ELSE e.deployment_id END"
 # In the order of `tally.rows.Row` without the sign: name, expression over `e`, type.
@@ -76,12 +77,13 @@ def lock_projects(connection: Connection, kind: str, *, large: bool) -> list[int
     """Projects with due work that no other worker is folding, locked until the transaction ends.
 
     All with little work, or one with much: its transaction takes long, and whoever was in it would wait. Which of
-    the two comes first is up to the caller, who takes turns, so that neither keeps the other waiting.
+    the two comes first is up to the caller, who takes turns, so that neither keeps the other waiting; nor does one
+    that always has much keep another of its kind, since these are drawn by lot.
     """
     due = connection.execute(
         text("""
         SELECT project_id, sum(pg_column_size(episode_ids)) > :much AS is_large FROM work
-        WHERE kind = :kind AND due_at <= now() GROUP BY 1 ORDER BY min(due_at)
+        WHERE kind = :kind AND due_at <= now() GROUP BY 1 ORDER BY random()
         """),
         {"kind": kind, "much": MUCH_BYTES},
     ).all()

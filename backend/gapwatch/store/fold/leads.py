@@ -19,7 +19,7 @@ WITH versions AS (
         coalesce((SELECT max(a.id) FROM audit_entries a WHERE a.project_id = j.id), 0)) AS version
     FROM projects j LEFT JOIN project_changes c ON c.project_id = j.id
 )
-SELECT p.project_id, p.deployment_id, d.slug, v.version, now() AS asked_at
+SELECT p.project_id, p.deployment_id, d.slug, v.version, now() AS asked_at, p.led_at
 FROM presents p
 JOIN versions v ON v.id = p.project_id
 JOIN deployments d ON d.project_id = p.project_id AND d.id = p.deployment_id
@@ -27,7 +27,12 @@ WHERE p.since IS NOT NULL AND (p.led_at IS NULL
     OR (p.led_at < p.computed_at AND p.led_at < now() - interval '5 seconds')
     OR (p.lead_version IS DISTINCT FROM v.version AND p.led_at < now() - interval '20 seconds'))
 """
-_NEXT = text(f"{_DUE} ORDER BY p.led_at NULLS FIRST, p.project_id, p.deployment_id LIMIT :most")
+_NEXT = text(f"""
+SELECT project_id, deployment_id, slug, version, asked_at FROM (
+    SELECT due.*, row_number() OVER (PARTITION BY project_id ORDER BY led_at NULLS FIRST, deployment_id) AS place
+    FROM ({_DUE}) due) due
+ORDER BY place, led_at NULLS FIRST, project_id LIMIT :most
+""")  # noqa: S608 - nothing of a request is in it
 _IS_DUE = text(f"SELECT EXISTS ({_DUE})")
 _PUT = text("""
 UPDATE presents SET lead = CAST(:lead AS jsonb), lead_version = :version, led_at = now(),
@@ -51,7 +56,7 @@ def are_due(connection: Connection) -> bool:
 
 
 def due_leads(connection: Connection, most: int) -> list[DueLead]:
-    """Those that wait longest first."""
+    """Those that wait longest of each project, projects in turn: a large fleet keeps no other waiting."""
     return [DueLead(*row) for row in connection.execute(_NEXT, {"most": most}).all()]
 
 

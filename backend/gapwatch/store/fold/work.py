@@ -6,7 +6,7 @@ A killed worker's lock vanishes with its connection, and the row is due again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, func, select, text, tuple_, update
@@ -37,8 +37,8 @@ def claim(
 ) -> list[Claim]:
     """Lock up to `most` due rows of these projects, oldest first, passing over those another worker holds.
 
-    Of these as many as make `most_episodes`, at least one. A row may hold ten thousand ids or one: few are read at
-    first, then more and more.
+    Of these as many as make `most_episodes`. A row may hold ten thousand ids or one: few are read at first, then
+    more and more; and one that holds too many is cut in two, the second part to be done later.
     """
     claims: list[Claim] = []
     episodes, at_once = 0, FEW_ROWS
@@ -62,14 +62,33 @@ def claim(
         ).all()
         for row in rows:
             claimed = Claim(row.project_id, row.id, row.episode_ids, row.revision, row.sign)
-            if claims and episodes + len(claimed.episode_ids) > most_episodes:
-                return claims
+            if episodes + len(claimed.episode_ids) > most_episodes:
+                return claims or [_cut(connection, claimed, most_episodes)]
             claims.append(claimed)
             episodes += len(claimed.episode_ids)
         if len(rows) < at_once:
             break
         last, at_once = (rows[-1].due_at, rows[-1].project_id, rows[-1].id), 2 * at_once
     return claims
+
+
+def _cut(connection: Connection, claimed: Claim, most_episodes: int) -> Claim:
+    """Leave all but the first episodes of a row to another row, of the same time."""
+    row = {"p": claimed.project_id, "id": claimed.id, "most": most_episodes}
+    connection.execute(
+        text("""
+        INSERT INTO work (project_id, kind, episode_ids, revision, sign, created_at, due_at, attempts)
+        SELECT project_id, kind, episode_ids[CAST(:most AS int) + 1 : cardinality(episode_ids)], revision, sign,
+               created_at, due_at, attempts
+        FROM work WHERE project_id = :p AND id = :id
+        """),
+        row,
+    )
+    connection.execute(
+        text("UPDATE work SET episode_ids = episode_ids[1:CAST(:most AS int)] WHERE project_id = :p AND id = :id"),
+        row,
+    )
+    return replace(claimed, episode_ids=claimed.episode_ids[:most_episodes])
 
 
 def waiting(connection: Connection, project_id: int, kind: str) -> list[Claim]:

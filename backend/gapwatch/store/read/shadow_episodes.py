@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -141,7 +141,7 @@ JOIN signatures s ON s.project_id = :p AND s.id = f.signature_id
 _DUE = text("""
 SELECT d.project_id, d.slug, d.id AS deployment_id, d.policy_id FROM deployments d
 LEFT JOIN rollouts r ON r.project_id = d.project_id AND r.deployment_id = d.id
-WHERE (d.stage IN ('supervised', 'full') OR r.stage IN ('supervised', 'full'))
+WHERE d.project_id = ANY(:projects) AND (d.stage IN ('supervised', 'full') OR r.stage IN ('supervised', 'full'))
   AND EXISTS (SELECT 1 FROM rollup_counts c WHERE c.project_id = d.project_id AND c.domain = 'shadow'
               AND c.source_id = d.id AND c.policy_id = d.policy_id AND c.tier = 'month')
   AND NOT EXISTS (SELECT 1 FROM shadow_forecasts f WHERE f.project_id = d.project_id
@@ -157,8 +157,8 @@ class DueForecast(NamedTuple):
     policy_id: int
 
 
-def due_forecasts(connection: Connection) -> list[DueForecast]:
-    return [DueForecast(*row) for row in connection.execute(_DUE)]
+def due_forecasts(project_ids: Collection[int], connection: Connection) -> list[DueForecast]:
+    return [DueForecast(*row) for row in connection.execute(_DUE, {"projects": sorted(project_ids)})]
 
 
 def freeze_forecast(connection: Connection, due: DueForecast, body: Mapping[str, Any]) -> None:
