@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from parts import episode, make_project, signed_in, wait_until
 
@@ -138,3 +139,23 @@ def test_filters_know_every_site_robot_and_policy_of_the_window(service, person,
         [policy] = {*page["policies"]}
         assert len(entries(browser, f"/?policy={policy}")) == 2
         assert entries(browser, "/?policy=nobody") == []
+
+
+def test_made_up_names_do_not_hide_deployments_that_work(service, service_database, person, project):
+    with project.client() as client:
+        client.post("/episodes/batch", json=[episode(deployment="zurich") for _ in range(5)]).raise_for_status()
+    count = "SELECT count(*) FROM watches WHERE project_id = :p"
+    wait_until(lambda: project.value(count), what="the watch")
+    with service_database.transaction() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO deployments (project_id, slug, policy_id, task_id, described_at)"
+                " SELECT project_id, 'made-up-' || n, policy_id, task_id, described_at FROM deployments,"
+                " generate_series(1, 5000) n WHERE project_id = :p"
+            ),
+            {"p": project.id},
+        )
+    with signed_in(service, person) as browser:
+        page = browser.get("/?q=zurich").text
+    assert 'href="/deployments/zurich' in page
+    assert "has more deployments than are listed here" in page

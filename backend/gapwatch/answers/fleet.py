@@ -28,7 +28,7 @@ from gapwatch.store.read.sides import (
 from gapwatch.tally.presents import StoredPresent
 
 FleetOrder = Literal["now", "worst", "name", "newest"]
-# Deployments that are put into an order other than that of their names.
+# Deployments that are put into an order other than that of their names: those with the most episodes.
 MOST_ORDERED = 5000
 # What a loss weighs: a robot on its own fails at once, one with a person beside it is caught, a shadow drives
 # nothing.
@@ -86,7 +86,7 @@ def answer_fleet(
     limit: int,
     order: FleetOrder = "name",
 ) -> FleetAnswer:
-    """By slug, or in another order, for which all deployments are looked at.
+    """By slug, or in another order, for which all deployments are looked at; of very many the busiest.
 
     Intervals speak for these robots, and know how alike episodes of a session are in the present of a deployment.
     """
@@ -96,7 +96,7 @@ def answer_fleet(
         known = directory.deployments(connection, project_id, after, limit + 1)
         rows = fleet_rows(connection, project_id, known[:limit], question, smallest)
         return FleetAnswer(tuple(rows), window, rows[-1].slug if len(known) > limit else None)
-    known = directory.deployments(connection, project_id, None, MOST_ORDERED)
+    known = directory.busiest_deployments(connection, project_id, MOST_ORDERED)
     rows = fleet_rows(connection, project_id, known, question, smallest, whole=len(known) < MOST_ORDERED)
     rows.sort(key=ORDERS[order])
     slugs = [row.slug for row in rows]

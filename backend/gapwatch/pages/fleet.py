@@ -90,6 +90,8 @@ class FleetPage:
     total: int
     entries: list[FleetEntry]
     matching: int
+    # Whether all deployments of the project were looked at, or the busiest only.
+    is_whole: bool
     verdicts: dict[str, int]
     worst: FleetEntry | None
     burning: list[sentences.Burning]
@@ -137,7 +139,7 @@ class FleetHandlers:
         wanted, links = asked.filter, visit.frame.links
         now = datetime.now(UTC)
         question = question_of(_asked_episodes(wanted, window_or_now(asked.given)), now)
-        known = directory.deployments(visit.transaction, visit.project_id, None, MOST_DEPLOYMENTS)
+        known = directory.busiest_deployments(visit.transaction, visit.project_id, MOST_DEPLOYMENTS)
         smallest = smallest_success(visit.options)
         whole = len(known) < MOST_DEPLOYMENTS
         rows = fleet_rows(visit.transaction, visit.project_id, known, question, smallest, whole=whole)
@@ -193,6 +195,7 @@ class FleetHandlers:
             total=len(rows),
             entries=[entry(row) for row in listed],
             matching=len(matching),
+            is_whole=whole,
             verdicts={word: sum(rate.verdict == word for rate in shown.values()) for word in VERDICTS},
             worst=None if worst is None else entry(worst),
             burning=_burning(rows, alerts),
