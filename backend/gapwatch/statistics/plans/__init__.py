@@ -1,0 +1,1 @@
+"""Which trials to make next, and what they will tell."""
