@@ -61,7 +61,7 @@ def forecast_evidence(
     passes = (good / so_far.design_effect >= needed).any(axis=1) if further else np.zeros(RUNS, dtype=bool)
     ends = good[:, -1] if further else np.full(RUNS, so_far.good)
     total = np.full(RUNS, so_far.n + further) / so_far.design_effect
-    log_e = bets.log_path(ends / so_far.design_effect, total)
+    log_e = bets.log_path(np.asarray(ends, dtype=np.float64) / so_far.design_effect, total)
     share = (1 - PROBABILITY) / 2
     low, middle, high = (exp(value) for value in np.quantile(log_e, [share, 0.5, 1 - share]))
-    return EvidenceForecast(middle, (low, high), PROBABILITY, passes | has_passed)
+    return EvidenceForecast(middle, (low, high), PROBABILITY, np.logical_or(passes, has_passed))

@@ -1,0 +1,1 @@
+"""Whether a simulator was randomised around what reality is."""
