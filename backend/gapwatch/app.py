@@ -29,6 +29,7 @@ from gapwatch.api.keys import key_routes
 from gapwatch.api.metrics import metrics_routes
 from gapwatch.api.permit_board import PermitBoard
 from gapwatch.api.permits import PermitCalls, permit_routes
+from gapwatch.api.plans import plan_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
 from gapwatch.api.rejected import rejected_routes
@@ -145,6 +146,7 @@ def make_app(
         silence_routes(database, keyring),
         rollout_routes(database, keyring, nudger, settings.public_url),
         event_routes(database, keyring),
+        plan_routes(database, keyring),
         robot_routes(database, keyring, nudger),
         permit_routes(database, keyring, board, settings.public_url),
         calendar_routes(database, keyring),

@@ -104,6 +104,8 @@ class EpisodeRecord(Struct, forbid_unknown_fields=True, gc=False, kw_only=True):
     ) = UNSET
     # Later fields follow the others, in the order they came; each has its entry in LATER_FIELDS.
     shadow: Shadow | None | UnsetType = UNSET
+    # The number of the plan of trials that it is one of.
+    plan: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None | UnsetType = UNSET
 
 
 def side_of(domain: str, stage: str | None) -> Literal["sim", "real", "shadow"]:
@@ -132,4 +134,4 @@ class LaterField(NamedTuple):
 
 
 # In the order they came. An entry is never removed, renamed or given another type: stored hashes depend on it.
-LATER_FIELDS: tuple[LaterField, ...] = (LaterField("shadow", "jsonb"),)
+LATER_FIELDS: tuple[LaterField, ...] = (LaterField("shadow", "jsonb"), LaterField("plan", "int4"))

@@ -10,7 +10,7 @@ from gapwatch_client.ids import new_id
 
 TEXTS = {"deployment", "robot", "site", "stage", "session", "pair", "task", "domain", "outcome"}
 MAPS = {"conditions", "signals", "metrics", "links", "provenance", "safety", "failure", "shadow"}
-AS_THEY_ARE = {"embedding", "reward", "duration_s"}
+AS_THEY_ARE = {"embedding", "reward", "duration_s", "plan"}
 KNOWN = TEXTS | MAPS | AS_THEY_ARE
 KNOWN |= {"id", "policy", "version", "simulator", "simulator_version", "started_at", "contract"}
 

@@ -330,7 +330,7 @@ def _is_breached(
 
 def e_path(record: StageRecord, criterion: dict[str, Any]) -> list[dict[str, float]]:
     """The evidence of a tested criterion at up to forty of its looks, in the order of arrival."""
-    good, bets, effect, boundaries = _bet_on(record, criterion)
+    good, bets, effect, boundaries = bet_on(record, criterion)
     if bets is None or not len(good):
         return []
     looks = np.unique(np.linspace(1, len(good), min(MOST_CHECKPOINTS, len(good))).astype(int))
@@ -342,7 +342,7 @@ def e_path(record: StageRecord, criterion: dict[str, Any]) -> list[dict[str, flo
     ]
 
 
-def _bet_on(
+def bet_on(
     record: StageRecord, criterion: dict[str, Any]
 ) -> tuple[Outcomes, Bets | None, float, Outcomes | None]:
     """What is bet on, as good outcomes; the bets; how many episodes are worth one; boundaries if they differ."""

@@ -93,7 +93,7 @@ def test_spread_of_episodes():
 
 
 def test_the_sure_median_misses_about_once_in_a_thousand_looks():
-    draws = np.random.default_rng(4).normal(size=(4000, 50))
+    draws = np.random.default_rng(4).normal(size=(1000, 50))
     found = [sure_median(row) for row in draws]
     assert np.mean([one.low > 0 or one.high < 0 for one in found]) <= 0.002
     assert sure_median([1.0] * 9) is None

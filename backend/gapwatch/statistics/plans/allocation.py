@@ -83,17 +83,21 @@ def whole(sizes: Sequence[float], total: int) -> list[int]:
 class Stratum:
     """A cell that may be tried: its share of what is to be known, and what was seen of it so far.
 
-    `is_urgent`: nothing can be said of it without trials there, so it comes before the others.
+    `is_urgent`: nothing can be said of it without trials there, so it comes before the others. `fewest`: what it
+    gets if it is visited. `spread`: of one outcome, where it is not that of the smoothed rate; one for all gives
+    trials in proportion to the weights.
     """
 
     weight: float
     successes: float
     n: float
     is_urgent: bool = False
+    fewest: int = FEWEST_A_CELL
+    spread: float | None = None
 
     @property
     def product(self) -> float:
-        return self.weight * smoothed_spread(self.successes, self.n)
+        return self.weight * (smoothed_spread(self.successes, self.n) if self.spread is None else self.spread)
 
 
 @dataclass(frozen=True)
@@ -114,33 +118,32 @@ class TrialBudget:
     def minutes_of(self, trials: int, visits: int) -> float:
         return trials * self.trial_minutes + visits * self.setup_minutes
 
-    def most_visits(self, fewest: int) -> int:
-        """How many cells can be visited: `fewest` trials in each, and, of a budget in trials, no more time spent
-        on set-ups than on trials. One can always."""
-        if self.minutes is not None:
-            return floor(self.minutes / (self.setup_minutes + fewest * self.trial_minutes) + 1e-9)
-        trials = self.trials or 0
-        by_trials = trials // fewest
-        if not self.setup_minutes:
-            return by_trials
-        return min(by_trials, max(1, floor(trials * self.trial_minutes / self.setup_minutes + 1e-9)))
+    def allows(self, visits: int, fewest: int) -> bool:
+        """Whether so many cells can be visited with so many trials at least: of a budget in trials, no more time
+        is spent on set-ups than on trials, but one cell can always be set up."""
+        trials = self.trials_for(visits)
+        if trials < fewest:
+            return False
+        is_too_long = visits * self.setup_minutes > trials * self.trial_minutes + 1e-9
+        return self.minutes is not None or visits == 1 or not is_too_long
 
 
-def allocate(strata: Sequence[Stratum], budget: TrialBudget, fewest: int = FEWEST_A_CELL) -> list[int]:
+def allocate(strata: Sequence[Stratum], budget: TrialBudget) -> list[int]:
     """Further trials for each stratum, none for one that is not visited.
 
     Rule: urgent strata first, then those whose trials take most off the variance; of every number of visits the
     one whose variance, times the robot time that it takes, is smallest. With set-up costs fewer cells are visited.
-    Variance: Σ weight² p(1 − p)/(n + 2) at smoothed rates, of what is there and what is planned; `fewest` in each
-    stratum that is visited. Urgent ones are not weighed against others: as many as can be visited are.
-    Smallest n: one visit; with less than `fewest` for it all zero.
+    Urgent ones are not weighed against others: as many as can be visited are. Variance: Σ weight² p(1 − p)/(n + 2)
+    at smoothed rates, of what is there and what is planned. Smallest n: one visit; with less for it all zero.
     """
     order = sorted(range(len(strata)), key=lambda at: _gain(strata[at]))
     best: tuple[float, list[int]] | None = None
-    for visits in range(1, min(len(strata), budget.most_visits(fewest)) + 1):
-        trials = budget.trials_for(visits)
+    for visits in range(1, len(strata) + 1):
         visited = set(order[:visits])
-        sizes = _within(strata, visited, trials, fewest)
+        if not budget.allows(visits, sum(strata[at].fewest for at in visited)):
+            break
+        trials = budget.trials_for(visits)
+        sizes = _within(strata, visited, trials)
         cost = 1.0 if budget.minutes is not None else budget.minutes_of(trials, visits)
         merit = cost * variance(strata, sizes)
         if best is None or strata[order[visits - 1]].is_urgent or merit < best[0] * (1 - 1e-12):
@@ -159,9 +162,9 @@ def _gain(stratum: Stratum) -> tuple[bool, float]:
     return not stratum.is_urgent, -(stratum.product**2) * (1 / now - 1 / then)
 
 
-def _within(strata: Sequence[Stratum], visited: set[int], trials: int, fewest: int) -> list[int]:
-    # In sizes with what is there already: those that are visited get at least `fewest` more, others stay.
-    low = [stratum.n + (fewest if at in visited else 0) for at, stratum in enumerate(strata)]
+def _within(strata: Sequence[Stratum], visited: set[int], trials: int) -> list[int]:
+    # In sizes with what is there already: those that are visited get at least their fewest more, others stay.
+    low = [stratum.n + (stratum.fewest if at in visited else 0) for at, stratum in enumerate(strata)]
     high = [inf if at in visited else stratum.n for at, stratum in enumerate(strata)]
     sizes = neyman([stratum.product for stratum in strata], sum(s.n for s in strata) + trials, low, high)
     return whole([size - stratum.n for size, stratum in zip(sizes, strata, strict=True)], trials)

@@ -1,6 +1,17 @@
 """Every table, by subject. Importing this package fills the metadata that migrations are compared with."""
 
-from gapwatch.store.tables import access, alerting, episodes, permits, registry, robots, rollouts, rollups, work
+from gapwatch.store.tables import (
+    access,
+    alerting,
+    episodes,
+    permits,
+    registry,
+    robots,
+    rollouts,
+    rollups,
+    trials,
+    work,
+)
 from gapwatch.store.tables.schema import Base
 
 __all__ = [
@@ -13,5 +24,6 @@ __all__ = [
     "robots",
     "rollouts",
     "rollups",
+    "trials",
     "work",
 ]

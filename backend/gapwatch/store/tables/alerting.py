@@ -338,7 +338,17 @@ class EventTable(Base):
 
     __tablename__ = "events"
     __table_args__ = (
-        one_of("kind", "release", "calibration", "simulator", "site", "mitigation", "other", "rollout"),
+        one_of(
+            "kind",
+            "release",
+            "calibration",
+            "simulator",
+            "site",
+            "mitigation",
+            "other",
+            "rollout",
+            "system_identification",
+        ),
         ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
         Index(None, "project_id", "at"),
     )

@@ -95,6 +95,7 @@ class EpisodeColumns:
     provenance: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     content_hash: Mapped[bytes] = mapped_column(LargeBinary)
     shadow: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    plan: Mapped[int | None]
 
 
 class EpisodeTable(EpisodeColumns, Base):
@@ -128,6 +129,13 @@ class EpisodeTable(EpisodeColumns, Base):
             "episodes_shadow_idx",
             *("project_id", "deployment_id", "started_at"),
             postgresql_where=text("domain = 'shadow'"),
+        ),
+        # Trials that say which plan they are of, by the field or by the name of their session.
+        Index("episodes_plan_idx", "project_id", "plan", postgresql_where=text("plan IS NOT NULL")),
+        Index(
+            "episodes_plan_session_idx",
+            *("project_id", "session"),
+            postgresql_where=text("session LIKE 'plan-%'"),
         ),
     )
 
