@@ -32,6 +32,7 @@ from gapwatch.api.permits import PermitCalls, permit_routes
 from gapwatch.api.plans import plan_routes
 from gapwatch.api.policies import policy_routes
 from gapwatch.api.problems import PROBLEM_JSON
+from gapwatch.api.ranges import range_routes
 from gapwatch.api.rejected import rejected_routes
 from gapwatch.api.robots import robot_routes
 from gapwatch.api.rollouts import rollout_routes
@@ -147,6 +148,7 @@ def make_app(
         rollout_routes(database, keyring, nudger, settings.public_url),
         event_routes(database, keyring),
         plan_routes(database, keyring),
+        range_routes(database, keyring),
         robot_routes(database, keyring, nudger),
         permit_routes(database, keyring, board, settings.public_url),
         calendar_routes(database, keyring),

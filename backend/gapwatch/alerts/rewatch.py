@@ -46,6 +46,8 @@ from gapwatch.watching.silence import RobotArrival
 
 log = structlog.get_logger()
 
+# Kinds that do not go by the episode: what history holds neither confirms nor denies their alerts.
+BY_THE_CLOCK = ("no_data", "range")
 NOT_CONFIRMED = "the whole of history does not show it"
 
 
@@ -238,7 +240,7 @@ def _write_alerts(
 ) -> dict[int, AlertSpan]:
     """Bring the stored alerts in line; return those that are history's own, by id."""
     project_id, deployment_id = labels.project_id, labels.deployment_id
-    names = [rule.name for rule in rules if rule.kind != "no_data"]
+    names = [rule.name for rule in rules if rule.kind not in BY_THE_CLOCK]
     plan = history.plan_alerts(
         spans, history_rows.known_alerts(connection, project_id, deployment_id, names, since)
     )

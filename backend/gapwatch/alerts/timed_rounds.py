@@ -1,4 +1,6 @@
-"""What the clock drives: held notifications, repeats, silent robots, gates, and the heartbeat to the outside."""
+"""What the clock drives: held notifications, repeats, silent robots, ranges, gates, and the heartbeat to the
+outside.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import structlog
 from gapwatch.alerts.backfill_line import tell_backfills
 from gapwatch.alerts.delivery_queue import enqueue_repeats
 from gapwatch.alerts.incident_updates import settle_one
+from gapwatch.alerts.range_watch import watch_ranges
 from gapwatch.alerts.silence_watch import watch_silence
 from gapwatch.channels.egress import Egress
 from gapwatch.rollouts.watching import judge_rollouts
@@ -22,6 +25,7 @@ log = structlog.get_logger()
 SILENCE_EVERY_S = 15.0
 HEARTBEAT_EVERY_S = 60.0
 ROLLOUTS_EVERY_S = 15.0
+RANGES_EVERY_S = 60.0
 
 
 def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> None:
@@ -35,6 +39,8 @@ def keep_time(database: Database, link_base: str, heartbeat_url: str | None) -> 
     if database.run(_claim("rollouts", ROLLOUTS_EVERY_S)):
         for project_id in database.run(projects_with_rollouts):
             database.run(_judge(project_id, link_base))
+    if database.run(_claim("ranges", RANGES_EVERY_S)):
+        watch_ranges(database, link_base)
     if heartbeat_url is not None and database.run(_claim("dead man", HEARTBEAT_EVERY_S)):
         beat(heartbeat_url)
 

@@ -9,6 +9,7 @@ from gapwatch.answers import (
     ledger,
     onset,
     prediction,
+    ranges,
     robots_sites,
     shadow,
     signals,
@@ -29,5 +30,6 @@ DEPLOYMENT_ANSWERS: tuple[AnswerKind, ...] = (
     onset.KIND,
     prediction.KIND,
     shadow.KIND,
+    ranges.KIND,
 )
 TABLES = {kind.table.name: kind for kind in DEPLOYMENT_ANSWERS if kind.table is not None}

@@ -25,6 +25,7 @@ from gapwatch.answers.tallies import ALL_TIME, Tally, matching
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import directory
 from gapwatch.store.read import sides as store
+from gapwatch.store.read.range_measurements import NO_RANGES, RangesRead, measured_series, read_declared
 from gapwatch.store.read.robot_contracts import robot_contracts
 from gapwatch.store.read.shadow_episodes import NO_SHADOW, ShadowPlace, ShadowRead, read_shadow
 from gapwatch.store.read.sides import (
@@ -128,6 +129,7 @@ class _Loader:
             self._load_pairs(*sides[:2]),
             self._load_tasks(),
             self._load_shadow(),
+            self._load_ranges(sides[0], sides[1], baseline),
         )
         return Sides(self._subject, self._question, sim, real, baseline, shared, before[0] if before else None)
 
@@ -347,6 +349,29 @@ class _Loader:
             window,
             self._question.wanted,
         )
+
+    def _load_ranges(
+        self, sim: ComparisonSide, real: ComparisonSide, baseline: Baseline | None
+    ) -> RangesRead | None:
+        """Load ranges and identifications, and single values only where a parameter is mapped to some."""
+        if Need.RANGES not in self._needs:
+            return None
+        subject = self._subject
+        if subject.deployment_id is None or subject.deployment is None or not subject.surroundings.has_ranges:
+            return NO_RANGES
+        simulator = None if baseline is None else (baseline.simulator, baseline.version)
+        place = (subject.deployment_id, subject.deployment)
+        read = read_declared(self._connection, self._project_id, place, simulator)
+        names = [
+            (kind, str(one[kind])) for one in read.parameters for kind in ("signal", "condition") if one.get(kind)
+        ]
+        # A site's friction does not depend on the version that runs there.
+        everything = replace(real.scope, policy_ids=tuple(subject.surroundings.versions))
+        asked = [(everything, real.window, real.filter)]
+        if sim.n_unfiltered:
+            asked.append((sim.scope, ALL_TIME, CellFilter()))
+        measured = measured_series(self._connection, self._project_id, asked, names)
+        return replace(read, measured=tuple(measured))
 
     # Over time
 

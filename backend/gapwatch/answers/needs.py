@@ -34,6 +34,8 @@ class Need(Flag):
     """The names of tasks, where the subject is not about one task."""
     SHADOW = auto()
     """Episodes in shadow, and what was forecast from them; nothing where there are none."""
+    RANGES = auto()
+    """Randomisation ranges, identifications and what episodes measured; nothing where there are none."""
     DROP = auto()
     """What the drop of the metric in question is computed from."""
     TREND = auto()

@@ -25,6 +25,7 @@ from gapwatch.answers.tallies import ALL_TIME
 from gapwatch.answers.window_words import no_before_words
 from gapwatch.statistics.causes.slices import Counts, Slice
 from gapwatch.store.read.directory import DatedEvent
+from gapwatch.store.read.range_measurements import RangesRead
 from gapwatch.store.read.shadow_episodes import ShadowRead
 from gapwatch.store.read.sides import BucketCount, CellFilter, PairRow, SampledRows
 from gapwatch.taxonomy import Taxonomy
@@ -46,6 +47,7 @@ class SharedData:
     pairs: Sequence[PairRow] | None = None
     tasks: Mapping[int, str] | None = None
     shadow: ShadowRead | None = None
+    ranges: RangesRead | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,11 @@ class Sides:
     def shadow(self) -> ShadowRead:
         """The newest episodes in shadow that match; of every window by name, all of this policy version."""
         return loaded(self.data.shadow, Need.SHADOW)
+
+    @property
+    def ranges(self) -> RangesRead:
+        """What the baseline's simulator was randomised over, and what was measured of it."""
+        return loaded(self.data.ranges, Need.RANGES)
 
     @cached_property
     def table(self) -> CellTable:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.channels.kinds import CHANNEL_KINDS
@@ -87,14 +87,39 @@ class SilenceBody(Body):
     recurrence: Recurrence | None = Field(None, description="Days and hours of every week.")
 
 
+class IdentifiedValue(Body):
+    """A value with its interval, 95 % or what the tool gives; without a value it is the middle of the interval."""
+
+    value: Finite | None = None
+    interval: tuple[Finite, Finite] | None = None
+    unit: Line | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.interval is not None and self.interval[0] > self.interval[1]:
+            raise ValueError("the lower end of an interval comes first")
+        if self.value is None:
+            if self.interval is None:
+                raise ValueError("give a value, or an interval")
+            self.value = (self.interval[0] + self.interval[1]) / 2
+        return self
+
+
+# What may measure a parameter of the simulator.
+MEASURING_KINDS = ("system_identification", "calibration", "mitigation")
+
+
 class EventBody(Body):
-    kind: Literal["release", "calibration", "simulator", "site", "mitigation", "other"]
+    kind: Literal["release", "calibration", "simulator", "site", "mitigation", "other", "system_identification"]
     title: Line
     at: Moment | None = Field(None, description="RFC 3339; now if it is not given.")
     deployment: Line | None = None
     site: Line | None = None
     robots: Annotated[list[Line], Field(max_length=200)] = []
     details: Annotated[dict[Line, Line | bool | Finite], Field(max_length=50)] = {}
+    values: Annotated[dict[Line, IdentifiedValue], Field(max_length=500)] = Field(
+        {}, description="Parameters of the simulator as they were identified; of a system identification needed."
+    )
 
 
 class CommentBody(Body):

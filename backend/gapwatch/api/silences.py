@@ -152,6 +152,15 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
             details["site"] = wanted.site
         if wanted.robots:
             details["robots"] = wanted.robots
+        if wanted.values:
+            if wanted.kind not in bodies.MEASURING_KINDS:
+                message = "Only a system_identification, a calibration or a mitigation has `values`."
+                raise bodies.fault("/body/values", "not-measured", message)
+            details["values"] = {
+                name: value.model_dump(exclude_none=True) for name, value in wanted.values.items()
+            }
+        elif wanted.kind == "system_identification":
+            raise bodies.fault("/body/values", "missing", "Say what was identified, as `values` by parameter.")
         with database.transaction(holder.project_id) as connection:
             deployment_id, awaited = None, None
             if wanted.deployment is not None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gapwatch.rollouts.kinds import CriterionAnswer, bet_on, cells_of, judge_criterion
+from gapwatch.rollouts.kinds import CriterionAnswer, bet_on, judge_criterion
 from gapwatch.rollouts.plan import TESTED, alpha_of, of_stage
-from gapwatch.rollouts.stage_record import StageRecord, read_record
+from gapwatch.rollouts.stage_record import StageRecord, cells_of, read_record
 from gapwatch.statistics.gates.criteria import PASS
 from gapwatch.statistics.gates.limits import REFERENCE_SHARE
 from gapwatch.statistics.plans.gate_forecast import RUNS, EvidenceSoFar, forecast_evidence

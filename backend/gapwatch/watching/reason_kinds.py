@@ -12,7 +12,12 @@ ReasonKind = Literal["silence", "safety", "performance", "gate", "signals"]
 # In the order in which one leads another of the same severity.
 REASON_KINDS: tuple[ReasonKind, ...] = ("safety", "performance", "gate", "silence", "signals")
 
-_OF_RULE_KINDS: dict[str, ReasonKind] = {"no_data": "silence", "safety": "safety", "stage_gate": "gate"}
+_OF_RULE_KINDS: dict[str, ReasonKind] = {
+    "no_data": "silence",
+    "range": "signals",
+    "safety": "safety",
+    "stage_gate": "gate",
+}
 
 
 def reason_kind(rule_kind: str, series: str) -> ReasonKind:

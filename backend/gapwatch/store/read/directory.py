@@ -97,6 +97,8 @@ class Surroundings:
     has_shadow: bool = False
     # Its rollout and the newest decisions about it, as `store.rollout.rollouts.read_rollout` takes them.
     rollout: Mapping[str, Any] | None = None
+    # Whether the project declared a randomisation range or identified anything.
+    has_ranges: bool = False
 
 
 _SURROUNDINGS = """
@@ -135,7 +137,9 @@ SELECT p.options,
         WHERE {deployment} IS NULL AND n.project_id = :p AND n.policy_id IN
             (SELECT v.id FROM policies v WHERE v.project_id = p.id AND v.name = {policy})) AS began,
        EXISTS (SELECT 1 FROM episodes x WHERE x.project_id = :p AND x.deployment_id = {deployment}
-               AND x.domain = 'shadow') AS has_shadow
+               AND x.domain = 'shadow') AS has_shadow,
+       EXISTS (SELECT 1 FROM simulator_ranges g WHERE g.project_id = p.id)
+           OR EXISTS (SELECT 1 FROM events g WHERE g.project_id = p.id AND g.details ? 'values') AS has_ranges
 FROM projects p WHERE p.id = :p
 """
 
@@ -178,6 +182,7 @@ def _surroundings(row: Any) -> Surroundings:
         row["repeated"],
         row["has_shadow"],
         row["rollout"],
+        row["has_ranges"],
     )
 
 
