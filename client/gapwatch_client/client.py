@@ -13,6 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,10 +21,11 @@ from typing import Any
 from gapwatch_client.backlog import Backlog, SendingLock
 from gapwatch_client.encoding import LARGEST_RECORD_BYTES, encode
 from gapwatch_client.episode import Episode
-from gapwatch_client.fields import KNOWN, record_of
+from gapwatch_client.fields import KNOWN, record_of, versioned
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.permit import WAIT_S, Permit, PermitWatch
+from gapwatch_client.ranges import Ranges, parameters_of, ranges_path
 from gapwatch_client.refused import RefusedRecords
 from gapwatch_client.robot_status import StatusBoard
 from gapwatch_client.sender import Sender, SpoolKeeper
@@ -36,6 +38,8 @@ log = logging.getLogger("gapwatch_client")
 MAX_SPOOL_BYTES = 1024**3
 # How long an exiting process waits for the network. Unsent episodes stay in the spool.
 CLOSE_WITHIN_S = 2.0
+# A training script waits so long for an answer.
+RANGES_WITHIN_S = 30.0
 
 
 class Gapwatch:
@@ -142,6 +146,37 @@ class Gapwatch:
     ) -> None:
         """Say that the robot works, and is missed when nothing comes from it."""
         self._say("working", robot, deployment, None, reason)
+
+    def ranges(
+        self,
+        ranges: Ranges | str | os.PathLike[str],
+        simulator: str | tuple[str, str] | dict[str, str] | None = None,
+        version: str | None = None,
+    ) -> bool:
+        """Declare what a training run randomised, for a simulator (the constructor's by default).
+
+        `{"friction": (0.4, 0.8), "mass": {"low": -1, "high": 3, "operation": "add", "nominal": 6.9}}`, or the path
+        of an `env.yaml` of Isaac Lab or mjlab, parameters of `mujoco.sysid` or bounds of PACE. Sent at once, in
+        place of what was declared before; whether the service took it. What went wrong is logged.
+        """
+        try:
+            named = simulator if simulator is not None else self._defaults.get("simulator")
+            if not named:
+                raise ValueError("whose ranges? say simulator=")
+            given = version if version is not None else self._defaults.get("simulator_version")
+            path = ranges_path(versioned(named, given))
+            transport = self._transport.another(RANGES_WITHIN_S)
+            try:
+                answer = transport.put(path, {"parameters": parameters_of(ranges)})
+            finally:
+                transport.close()
+            if answer.status == HTTPStatus.OK:
+                return True
+            faults = "; ".join(str(fault.get("message")) for fault in answer.body.get("errors", ())[:3])
+            self._complain("ranges", f"{answer.explanation} {faults}".strip())
+        except Exception as error:
+            self._complain("ranges", f"{type(error).__name__}: {error}")
+        return False
 
     def permit(
         self,

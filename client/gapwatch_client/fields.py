@@ -40,9 +40,9 @@ def _field(name: str, value: Any, fields: dict[str, Any]) -> Any:
     if name in MAPS:
         return dict(value)
     if name == "policy":
-        return _versioned(value, fields.get("version"))
+        return versioned(value, fields.get("version"))
     if name == "simulator":
-        return _versioned(value, fields.get("simulator_version"))
+        return versioned(value, fields.get("simulator_version"))
     if name == "started_at":
         return value.isoformat() if isinstance(value, datetime) else str(value)
     if name == "contract":
@@ -50,7 +50,7 @@ def _field(name: str, value: Any, fields: dict[str, Any]) -> Any:
     return value
 
 
-def _versioned(value: Any, version: Any) -> dict[str, str]:
+def versioned(value: Any, version: Any) -> dict[str, str]:
     if isinstance(value, dict):
         return {name: str(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):

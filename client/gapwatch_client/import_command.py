@@ -8,15 +8,19 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from gapwatch_client.client import default_spool
+from gapwatch_client.fields import versioned
 from gapwatch_client.importers import EXTRAS, FORMATS, Source, UnknownFormat, open_source
 from gapwatch_client.importers.mapping import BadMapping, Rules, read_rules
 from gapwatch_client.importers.record_fields import is_field
 from gapwatch_client.importers.run import Checkpoint, Interrupted, Result, import_source
-from gapwatch_client.transport import Transport
+from gapwatch_client.range_files import UnreadableRanges, read_ranges
+from gapwatch_client.ranges import ranges_path
+from gapwatch_client.transport import Transport, Unreachable
 
 DATA_ERROR, TRY_LATER = 65, 75
 _SHOWN = 20
@@ -46,6 +50,10 @@ def main(
     """`beside` finds a service on this machine, when no option names one."""
     options = make_parser(program, more_help).parse_args(arguments)
     try:
+        if options.ranges:
+            return _send_ranges(options, _target(options, beside))
+        if not options.sources:
+            raise BadOptions("Say what to import: a file, a directory, or --ranges FILE.")
         return _run(options, _target(options, beside))
     except (BadOptions, BadMapping, UnknownFormat) as error:
         _tell(str(error))
@@ -59,13 +67,26 @@ def make_parser(program: str, more_help: str) -> argparse.ArgumentParser:
         epilog=f"Example: {program} {_EXAMPLE}. The mapping file is described in docs/client.md. {more_help}",
     )
     parser.add_argument(
-        "sources", nargs="+", metavar="FILE", help="file, directory, or an MLflow tracking address"
+        "sources", nargs="*", metavar="FILE", help="file, directory, or an MLflow tracking address"
     )
     parser.add_argument("--format", choices=FORMATS, help="default: guessed from the name")
     parser.add_argument("--map", metavar="FILE", help="mapping of columns to fields of the record, JSON or TOML")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="for every episode: task=, outcome=, …"
     )
+    parser.add_argument(
+        "--ranges",
+        metavar="FILE",
+        help="randomisation ranges instead of episodes: env.yaml of Isaac Lab or mjlab, mujoco.sysid, PACE",
+    )
+    parser.add_argument("--simulator", metavar="NAME@VERSION", help="whose ranges they are")
+    for option, does in (
+        ("nominal", "add and scale act on"),
+        ("signal", "measures it"),
+        ("condition", "says it"),
+    ):
+        words = f"of a range: the {option} that {does}"
+        parser.add_argument(f"--{option}", action="append", default=[], metavar="PARAMETER=…", help=words)
     parser.add_argument("--experiment", help="of MLflow; default: all")
     parser.add_argument("--salt", default="", help="another set of ids: import the same file as other episodes")
     parser.add_argument("--dry-run", action="store_true", help="map everything and report; send nothing")
@@ -76,6 +97,61 @@ def make_parser(program: str, more_help: str) -> argparse.ArgumentParser:
     parser.add_argument("--key", default=os.environ.get("GAPWATCH_KEY"), help="default: $GAPWATCH_KEY")
     parser.add_argument("--spool", default=os.environ.get("GAPWATCH_SPOOL"), help="where progress is kept")
     return parser
+
+
+def _send_ranges(options: argparse.Namespace, target: Target) -> int:
+    """Randomisation ranges of one file, for one simulator."""
+    if options.sources:
+        raise BadOptions("--ranges takes one file, and no episodes beside it.")
+    if "@" not in (options.simulator or ""):
+        raise BadOptions("Say whose ranges they are: --simulator NAME@VERSION.")
+    try:
+        parameters = read_ranges(Path(options.ranges))
+    except ModuleNotFoundError as error:
+        raise BadOptions(f"{error}. Try: pip install 'gapwatch-client[ranges]'") from None
+    except (UnreadableRanges, OSError) as error:
+        _tell(str(error))
+        return DATA_ERROR
+    _complete(parameters, options)
+    relative = [one["name"] for one in parameters if one["operation"] != "abs" and "nominal" not in one]
+    _tell(f"{options.ranges}: {len(parameters)} parameters for {options.simulator}")
+    for one in parameters[:_SHOWN]:
+        _tell(f"  {one['name']}: {one['low']:g} to {one['high']:g} ({one['distribution']}, {one['operation']})")
+    if len(parameters) > _SHOWN:
+        _tell(f"  … and {len(parameters) - _SHOWN} more")
+    if relative:
+        _tell(f"  relative, nominal not known: {', '.join(relative[:_SHOWN])}. Say --nominal {relative[0]}=…")
+    if options.dry_run:
+        return 0
+    transport = Transport(target.url, target.key)
+    try:
+        path = ranges_path(versioned(options.simulator, None))
+        answer = transport.put(path, {"parameters": parameters})
+    except Unreachable as error:
+        _tell(f"not sent: {error}")
+        return TRY_LATER
+    finally:
+        transport.close()
+    if answer.status == HTTPStatus.OK:
+        return 0
+    _tell(f"refused, {answer.explanation}")
+    for fault in answer.body.get("errors", ())[:_SHOWN]:
+        _tell(f"  {fault.get('pointer')}: {fault.get('message')}")
+    return DATA_ERROR
+
+
+def _complete(parameters: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """What files do not say: nominals, and what measures a parameter."""
+    by_name = {one["name"]: one for one in parameters}
+    for option in ("nominal", "signal", "condition"):
+        for setting in getattr(options, option):
+            name, equals, value = setting.partition("=")
+            if not equals or name not in by_name:
+                raise BadOptions(f"--{option} {setting}: wanted PARAMETER=…, of a parameter of the file")
+            try:
+                by_name[name][option] = float(value) if option == "nominal" else value
+            except ValueError:
+                raise BadOptions(f"--nominal {setting}: {value} is no number") from None
 
 
 def _target(options: argparse.Namespace, beside: Callable[[], Target] | None) -> Target:

@@ -95,6 +95,11 @@ class Transport:
         headers = {"Content-Type": "application/json"}
         return self._send("PUT", STATUS_PATH, json.dumps(status).encode(), headers, None)
 
+    def put(self, path: str, body: dict[str, Any]) -> Answer:
+        """Store something in place of what was there; return the answer or raise Unreachable."""
+        headers = {"Content-Type": "application/json"}
+        return self._send("PUT", path, json.dumps(body).encode(), headers, None)
+
     def get(self, path: str, headers: dict[str, str]) -> Answer:
         """Ask for something; return the answer or raise Unreachable."""
         return self._send("GET", path, None, headers, None)
