@@ -22,6 +22,7 @@ from gapwatch.demo.deciders import decide_stories
 from gapwatch.demo.history import live_record, story_records
 from gapwatch.demo.oncall import take_on_stories
 from gapwatch.demo.pager import is_local, put_channel, start_pager
+from gapwatch.demo.planners import plan_stories, send_ranges
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
@@ -80,6 +81,8 @@ def load_demo(settings: Settings) -> None:
         threading.Thread(target=take_on_stories, args=people, name="demo people", daemon=True).start()
         deciding = (settings.database_url, PROJECT, EMAIL, settings.public_url, demo_fleet.sent)
         threading.Thread(target=decide_stories, args=deciding, name="demo deciders", daemon=True).start()
+        planning = (settings.database_url, PROJECT, EMAIL, demo_fleet.send_trial, demo_fleet.sent)
+        threading.Thread(target=plan_stories, args=planning, name="demo planners", daemon=True).start()
 
 
 class DemoFleet:
@@ -117,6 +120,11 @@ class DemoFleet:
             sender.flush(FIRST_PART_S)
         if is_new:
             send_events(client, self._anchor)
+            send_ranges(client, self._anchor)
+
+    def send_trial(self, record: dict[str, Any]) -> None:
+        """A trial of a plan, by the robots."""
+        self._robots.send(record)
 
     def send_rest_and_live(self) -> None:
         if not self._is_sent:

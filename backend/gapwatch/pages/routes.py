@@ -35,6 +35,7 @@ from gapwatch.pages.people.address_confirmation import AddressConfirmationHandle
 from gapwatch.pages.people.onboarding import OnboardingHandlers
 from gapwatch.pages.people.sign_in import SignInHandlers
 from gapwatch.pages.people.sign_in_gate import IsCostly, SignInGate
+from gapwatch.pages.plans import make_plan, show_plan, show_plans
 from gapwatch.pages.rollouts import RolloutHandlers, is_plan
 from gapwatch.pages.settings.audit import show_audit
 from gapwatch.pages.settings.baselines import pin_baseline, show_baselines
@@ -143,6 +144,9 @@ class PageRoutes:
             PageRoute("GET", "/rollouts", "viewer", rollouts.show),
             PageRoute("POST", "/rollouts", "engineer", rollouts.act, is_plan),
             PageRoute("GET", "/decisions/{decision_id}", "viewer", rollouts.show_packet),
+            PageRoute("GET", "/plans", "viewer", show_plans),
+            PageRoute("POST", "/plans", "engineer", make_plan, always),
+            PageRoute("GET", "/plans/{plan_id}", "viewer", show_plan),
             PageRoute("GET", "/settings", "viewer", show_settings),
             PageRoute("GET", "/settings/rules", "viewer", show_rules),
             PageRoute("POST", "/settings/rules", "engineer", change_rules, is_preview),

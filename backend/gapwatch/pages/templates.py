@@ -23,6 +23,7 @@ from gapwatch.pages.sentences import captions, shadow
 from gapwatch.pages.sentences.deployment import baseline_words, robots_words
 from gapwatch.pages.sentences.episode import failed_how
 from gapwatch.pages.sentences.incident import robot_word
+from gapwatch.pages.sentences.plans import ranges_finding
 from gapwatch.pages.sentences.rollout import gate_words
 from gapwatch.pages.sentences.rule import matched
 from gapwatch.pages.sentences.stage import STAGES
@@ -57,6 +58,7 @@ SENTENCES: dict[str, Callable[..., Any]] = {
     "moved_by": captions.moved_by,
     "proposal_rate": shadow.proposal_rate,
     "proposal_words": shadow.proposal_words,
+    "ranges_finding": ranges_finding,
     "real_higher": captions.real_higher,
     "robot_word": robot_word,
     "robots_caption": captions.robots_caption,

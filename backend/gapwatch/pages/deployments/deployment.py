@@ -8,7 +8,19 @@ from datetime import UTC, datetime, timedelta
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from gapwatch.answers import contract, drop, failures, ledger, onset, robots_sites, shadow, signals, slices, trend
+from gapwatch.answers import (
+    contract,
+    drop,
+    failures,
+    ledger,
+    onset,
+    ranges,
+    robots_sites,
+    shadow,
+    signals,
+    slices,
+    trend,
+)
 from gapwatch.answers.contract import answer_contract
 from gapwatch.answers.drop import DropAnswer, answer_drop, side_value
 from gapwatch.answers.failure_weights import weigh_sides
@@ -21,6 +33,7 @@ from gapwatch.answers.needs import Need
 from gapwatch.answers.now import NowValue, now_of
 from gapwatch.answers.onset import answer_onset
 from gapwatch.answers.question import history_window, question_of
+from gapwatch.answers.ranges import answer_ranges
 from gapwatch.answers.robots_sites import answer_robots
 from gapwatch.answers.shadow import answer_shadow
 from gapwatch.answers.sides import Sides
@@ -62,6 +75,7 @@ NEEDS = (
     | failures.NEEDS
     | ledger.NEEDS
     | onset.NEEDS
+    | ranges.NEEDS
     | robots_sites.NEEDS
     | shadow.NEEDS
     | signals.NEEDS
@@ -161,6 +175,7 @@ class DeploymentHandlers:
             failures=answer_failures(held, weighed),
             robots=answer_robots(sides),
             shadow=answer_shadow(sides),
+            ranges=answer_ranges(sides),
             trend=trend,
             contract=answer_contract(sides),
             onset=answer_onset(sides),

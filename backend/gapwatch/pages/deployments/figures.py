@@ -10,7 +10,7 @@ from gapwatch.answers.slices import SliceAnswer
 from gapwatch.answers.trend_line import trend_line
 from gapwatch.levels import MISSING, number_range
 from gapwatch.pages.deployments.view import DeploymentPage
-from gapwatch.pages.figures import conditions, failures, ledger, shadow, signals, trend, units
+from gapwatch.pages.figures import conditions, failures, ledger, ranges, shadow, signals, trend, units
 from gapwatch.pages.figures.conditions import grouped
 from gapwatch.pages.figures.failures import FailureTable, failure_table
 from gapwatch.pages.links import Links
@@ -108,6 +108,10 @@ def draw(page: DeploymentPage, links: Links | None) -> Figures:
     if bound is not None:
         drawn["shadow"] = bound
         heights["shadow"] = shadow.HEIGHT
+    parameters = ranges.drawn_parameters(page.ranges.parameters)
+    if parameters:
+        drawn["ranges"] = ranges.ranges_figure(parameters)
+        heights["ranges"] = ranges.height(parameters)
     groups = grouped(page.slices.slices)
     if groups:
         drawn["conditions"] = conditions.conditions_figure(groups, to.of_level if to else None, page.sides)

@@ -13,6 +13,7 @@ from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
 from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.now import NowValue
 from gapwatch.answers.onset import OnsetAnswer
+from gapwatch.answers.ranges import RangesAnswer
 from gapwatch.answers.robots_sites import RobotsAnswer
 from gapwatch.answers.shadow import ShadowAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
@@ -68,6 +69,7 @@ class DeploymentPage:
     failures: FailuresAnswer
     robots: RobotsAnswer
     shadow: ShadowAnswer
+    ranges: RangesAnswer
     trend: TrendAnswer
     contract: ContractAnswer
     onset: OnsetAnswer
