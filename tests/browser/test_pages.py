@@ -19,6 +19,7 @@ PAGES = {
     "compare": "/compare?deployment=hostile%3Cb%3E&deployment=hostile%3Cb%3E",
     "trust": "/compare/simulators",
     "rollouts": "/rollouts",
+    "plans": "/plans?deployment=berlin-line-3",
     "alerts": "/alerts?state=all",
     "alert": "/alerts/{alert}",
     "incident": "/incidents/{incident}",

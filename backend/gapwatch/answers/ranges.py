@@ -31,7 +31,7 @@ MOST_FINDINGS = 20
 METHOD = (
     f"ranges in the parameter's own unit; edge within {100 * EDGE:.0f} % of the width of an end, far inside where "
     f"the range is more than {FAR:.0f} times what was measured; of signals and conditions the median and the "
-    "middle 90 % of the newest 2,000 episodes of each side, by robot and site"
+    "middle 90 % of the newest 2000 episodes of each side, by robot and site"
 )
 
 

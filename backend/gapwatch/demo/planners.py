@@ -33,7 +33,7 @@ SEED = 11
 RANGES: tuple[dict[str, Any], ...] = (
     {"name": "belt_friction", "low": 0.55, "high": 0.95, "unit": None},
     {"name": "object_mass", "low": 0.8, "high": 1.2, "operation": "scale", "nominal": 0.5, "unit": "kg"},
-    {"name": "actuator_latency", "low": 2.0, "high": 40.0, "unit": "ms", "signal": "latency_ms"},
+    {"name": "actuator_latency", "low": 2.0, "high": 40.0, "unit": "ms", "signal": "loop_latency_ms_p95"},
     {"name": "joint_damping", "low": 1.0, "high": 0.1, "distribution": "gaussian", "operation": "scale",
      "nominal": 0.6, "unit": "N m s/rad"},
     {"name": "gripper_stiffness", "low": 85.0, "high": 85.0, "unit": "N m/rad"},
@@ -128,7 +128,7 @@ def planned(database: Database, project_id: int, story: PlanStory, person: str) 
 
 
 def carry_out(story: PlanStory, plan: TrialPlan, now: datetime) -> list[dict[str, Any]]:
-    """The trials that were made of a plan, cell by cell; the same for the same plan, so that none is sent twice."""
+    """The trials that were made of a plan, cell by cell; the same ids for the same plan: none is kept twice."""
     generator = np.random.default_rng([SEED, plan.id, crc32(story.slug.encode())])
     told = next(one for one in STORIES if one.slug == story.slug)
     trials = [cell for cell in plan.body["cells"] for _ in range(cell["episodes"])]

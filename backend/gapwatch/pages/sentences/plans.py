@@ -59,7 +59,7 @@ def calibrated(found: Mapping[str, Any]) -> str:
         return "No plan is done yet, so no promise was held against what came."
     plans = plural(found["plans"], "plan")
     return (
-        f"Of {plans} that are done, {count(found['kept'])} brought an interval within a fifth of the promise, and "
+        f"Of {plans} done, {count(found['kept'])} brought an interval within a fifth of the promise, and "
         f"{count(found['within_range'])} one within its 80 % range."
     )
 
