@@ -74,7 +74,7 @@ class PlanStory:
 PLANS = (
     PlanStory("osaka-line-1", "verdict", 80, 5.0, 1.0),
     PlanStory("turin-cell-1", "verdict", 60, 5.0, 1.0),
-    PlanStory("benelux-tote-1", "verdict", 90, 5.0, 0.5),
+    PlanStory("berlin-line-3", "coverage", 60, 4.0, 0.5),
 )
 
 

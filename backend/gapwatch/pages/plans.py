@@ -114,7 +114,10 @@ def _listed(visit: Visit, deployment: str | None, problems: list[str], given: di
     kept = calibration_of(found)
     entries = [_entry(plan, one) for plan, one in found if deployment in (None, plan.deployment)]
     page = PlansPage(deployment, entries, kept, problems, given, sentences.GOALS)
-    figures = {"calibration": calibration_figure(kept["points"])} if kept["points"] else {}
+    figures = {}
+    if kept["points"]:
+        links = visit.frame.links
+        figures["calibration"] = calibration_figure(kept["points"], lambda number: links.to("plans", str(number)))
     return View("plans.html", page, 422 if problems else 200, figures, about={"height": HEIGHT})
 
 

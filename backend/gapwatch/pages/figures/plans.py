@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gapwatch.pages.figures.text import bold, plain
@@ -10,8 +10,8 @@ from gapwatch.pages.figures.text import bold, plain
 HEIGHT = 320
 
 
-def calibration_figure(points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A point a plan that is done; on the diagonal it brought what it promised."""
+def calibration_figure(points: Sequence[Mapping[str, Any]], href: Callable[[int], str]) -> dict[str, Any]:
+    """A point a plan that is done, with a link to it; on the diagonal it brought what it promised."""
     promised = [100 * point["predicted"] for point in points]
     largest = 1.1 * max([*promised, *(100 * point["obtained"] for point in points)])
     diagonal = {
@@ -42,7 +42,7 @@ def calibration_figure(points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for point in points
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
-        "customdata": [{"href": f"/plans/{point['id']}"} for point in points],
+        "customdata": [{"href": href(point["id"])} for point in points],
         "type": "scatter",
     }
     axis = {"range": [0, largest], "ticksuffix": "", "nticks": 6}

@@ -13,6 +13,8 @@ MOST_PARAMETERS = 24
 ROW_HEIGHT, FRAME_HEIGHT = 30, 76
 # In widths of the range: what lies farther out is drawn at the edge.
 FARTHEST = 1.0
+# What a margin can hold.
+SHORT = {"declared, not applied": "not applied"}
 ALARMING = ("outside", "declared, not applied")
 
 
@@ -30,7 +32,10 @@ def ranges_figure(parameters: Sequence[ParameterAnswer]) -> dict[str, Any]:
     ticks = [float(row) for row, _ in rows]
     axis = {"range": [len(rows) - 0.4, -0.7], "tickvals": ticks, "showgrid": False}
     names = [f"<b>{short(one.name)}</b>" if one.verdict in ALARMING else short(one.name) for _, one in rows]
-    values = [f"<b>{one.verdict}</b>" if one.verdict in ALARMING else one.verdict for _, one in rows]
+    words = [SHORT.get(one.verdict, one.verdict) for _, one in rows]
+    values = [
+        f"<b>{word}</b>" if one.verdict in ALARMING else word for word, (_, one) in zip(words, rows, strict=True)
+    ]
     measured = [(row, one, each) for row, one in rows for each in one.measured]
     return {
         "data": [
@@ -45,12 +50,18 @@ def ranges_figure(parameters: Sequence[ParameterAnswer]) -> dict[str, Any]:
                 "range": [-FARTHEST - 0.08, 1 + FARTHEST + 0.08],
                 "tickvals": [0, 1],
                 "ticktext": ["low end", "high end"],
+                "tickangle": 0,
                 "title": {"text": "the range that was randomised"},
             },
             "yaxis": axis | {"ticktext": names},
             "yaxis2": right_column(axis, values, 12, "ink-2"),
         },
-        "narrow": {"layout.margin.l": 124, "layout.margin.r": 112},
+        "narrow": {
+            "layout.margin.l": 112,
+            "layout.margin.r": 92,
+            "layout.xaxis.range": [-0.75, 1.75],
+            "layout.xaxis.ticktext": ["low", "high"],
+        },
     }
 
 
@@ -106,6 +117,10 @@ def _hover(one: ParameterAnswer, each: RangeMeasurement) -> str:
     n = f"<br>n {each.n}" if each.n is not None else ""
     unit = f" {plain(one.unit)}" if one.unit else ""
     return f"{bold(one.name)}: {_number(each.value)}{bounds}{unit}<br>{plain(each.source)} {plain(where)}{n}"
+
+
+def _word(one: ParameterAnswer) -> str:
+    return SHORT.get(one.verdict, one.verdict)
 
 
 def _width(one: ParameterAnswer) -> float:

@@ -17,10 +17,16 @@ GOALS = {
 }
 
 
+def _points(share: float) -> str:
+    """20 points; of less than ten with a digit more, so that a range is one."""
+    size = 100 * share
+    return f"{size:.0f}" if size >= 10 else f"{size:.1f}"  # noqa: PLR2004 - two digits tell enough
+
+
 def promise(goal: str, predicted: Mapping[str, Any]) -> str:
     """What the plan should bring."""
-    low, high = (f"{100 * end:.0f}" for end in predicted["between"])
-    width = f"{100 * predicted['interval_width']:.0f} points wide ({low} to {high} with 80 % probability)"
+    low, high = (_points(end) for end in predicted["between"])
+    width = f"{_points(predicted['interval_width'])} points wide ({low} to {high} with 80 % probability)"
     reached = predicted.get("reaches_goal")
     words = f"The interval of {predicted['of']} will be about {width}."
     if goal == "coverage" or reached is None:
@@ -42,7 +48,7 @@ def progress(found: Mapping[str, Any]) -> str:
     width = (
         ""
         if found["interval_width"] is None
-        else f" The interval is {100 * found['interval_width']:.0f} points wide"
+        else f" The interval is {_points(found['interval_width'])} points wide"
     )
     if found["state"] == "under way":
         now = f"{width} now." if width else ""

@@ -132,11 +132,12 @@ def allocate(strata: Sequence[Stratum], budget: TrialBudget) -> list[int]:
     """Further trials for each stratum, none for one that is not visited.
 
     Rule: urgent strata first, then those whose trials take most off the variance; of every number of visits the
-    one whose variance, times the robot time that it takes, is smallest. With set-up costs fewer cells are visited.
+    one that takes most off it for the robot time that it costs. With set-up costs fewer cells are visited.
     Urgent ones are not weighed against others: as many as can be visited are. Variance: Σ weight² p(1 − p)/(n + 2)
     at smoothed rates, of what is there and what is planned. Smallest n: one visit; with less for it all zero.
     """
     order = sorted(range(len(strata)), key=lambda at: _gain(strata[at]))
+    before = variance(strata, [0] * len(strata))
     best: tuple[float, list[int]] | None = None
     for visits in range(1, len(strata) + 1):
         visited = set(order[:visits])
@@ -144,10 +145,11 @@ def allocate(strata: Sequence[Stratum], budget: TrialBudget) -> list[int]:
             break
         trials = budget.trials_for(visits)
         sizes = _within(strata, visited, trials)
+        # A budget in minutes costs the same whatever is done with it.
         cost = 1.0 if budget.minutes is not None else budget.minutes_of(trials, visits)
-        merit = cost * variance(strata, sizes)
-        if best is None or strata[order[visits - 1]].is_urgent or merit < best[0] * (1 - 1e-12):
-            best = (merit, sizes)
+        gain = (before - variance(strata, sizes)) / cost
+        if best is None or strata[order[visits - 1]].is_urgent or gain > best[0] * (1 + 1e-12):
+            best = (gain, sizes)
     return [0] * len(strata) if best is None else best[1]
 
 
