@@ -4,7 +4,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := .venv/bin
 
-.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager pgbouncer screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-gates bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-promises bench-onset bench-populations bench-fairness bench-names bench-history bench-permit bench-plans bench-shadow lock clean
+.PHONY: demo test test-now test-ending test-looking test-later check chromium compiler alertmanager pgbouncer screenshots faults attack audit sbom fuzz bench-client bench-ingest bench-drift bench-gates bench-now bench-oncall bench-query bench-pages bench-reading bench-attribution bench-closing bench-promises bench-onset bench-populations bench-fairness bench-names bench-history bench-permit bench-plans bench-shadow lock clean
 
 demo: .venv/installed
 	@exec $(BIN)/python -m gapwatch demo --host "$(HOST)" --port "$(PORT)" --data-dir .demo
@@ -102,6 +102,9 @@ fuzz: .venv/installed-dev
 
 bench-attribution: .venv/installed-dev
 	@$(BIN)/python -m bench.attribution $(ARGS)
+
+bench-closing: .venv/installed-dev
+	@$(BIN)/python -m bench.closing $(ARGS)
 
 bench-query: .venv/installed-dev
 	@$(BIN)/python -m bench.query $(ARGS)
