@@ -8,7 +8,7 @@ def test_every_category_is_described_once_and_in_order():
     assert sorted(PATTERN_ORDER) == sorted(CATEGORIES)
     assert [category.id for category in DEFAULTS if category.is_headline] == list(HEADLINE)
     for category in DEFAULTS:
-        assert all((category.name, category.covers, category.mitigation, category.collect))
+        assert all((category.name, category.covers, category.collect))
         assert any(getattr(category, kind) for kind in KINDS)
 
 

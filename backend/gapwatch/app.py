@@ -23,6 +23,7 @@ from gapwatch.api.channels import channel_routes
 from gapwatch.api.deployments import deployment_routes
 from gapwatch.api.episodes import episode_routes
 from gapwatch.api.exports import Exports
+from gapwatch.api.fixes import fix_routes
 from gapwatch.api.health import HealthRoutes
 from gapwatch.api.incidents import incident_routes
 from gapwatch.api.keys import key_routes
@@ -149,6 +150,7 @@ def make_app(
         event_routes(database, keyring),
         plan_routes(database, keyring),
         range_routes(database, keyring),
+        fix_routes(database, keyring, costly),
         robot_routes(database, keyring, nudger),
         permit_routes(database, keyring, board, settings.public_url),
         calendar_routes(database, keyring),

@@ -42,7 +42,6 @@ class Category:
     id: str
     name: str
     covers: str
-    mitigation: str
     collect: str
     phases: str = ""
     labels: str = ""
@@ -58,7 +57,6 @@ DEFAULTS = (
     Category(
         "contact_dynamics", "Contact dynamics",
         "Friction, stick-slip, restitution, contact area, deformable contact, belt slippage.",
-        "Randomise friction and restitution around measured values; fit contact stiffness to real force traces.",
         "Peak and mean contact force, slip detections, the surface and pad material of each episode.",
         phases="grasp contact insert insertion lift transport",
         labels="slip slipped stick_slip lost_grip drop dropped bounce jam jammed wedged grasp_failed",
@@ -68,7 +66,6 @@ DEFAULTS = (
     Category(
         "visual", "Visual",
         "Texture, lighting, shadow, reflection, blur, lens, exposure, weather.",
-        "Randomise light, texture and exposure; match the camera model; add real images to training.",
         "Image brightness, blur and exposure, the lighting and camera of each episode, image embeddings.",
         phases="perceive perception detect approach localise localize",
         labels="glare shadow blur blurred dark overexposed reflection not_detected misdetected wrong_object",
@@ -78,7 +75,6 @@ DEFAULTS = (
     Category(
         "sensor_noise", "Sensor noise",
         "IMU drift, force-torque offset, encoder quantisation, rolling shutter, depth noise, dropout.",
-        "Add measured noise, bias and dropout to simulated sensors; re-zero and shield the real ones.",
         "Noise floor, bias and dropout rate of each sensor, the share of invalid depth pixels.",
         labels="dropout sensor_dropout noise noisy depth_hole imu_drift sensor_offset sensor_fault",
         conditions="sensor sensor_* depth_camera",
@@ -87,7 +83,6 @@ DEFAULTS = (
     Category(
         "object_property", "Object property",
         "Mass, local friction, compliance, temperature, age, diversity of objects.",
-        "Simulate the objects that fail; randomise mass and compliance over the measured range.",
         "The object and its class, mass and material in every episode.",
         labels="too_heavy heavy deformed crushed broke fragile unknown_object wrong_size",
         conditions="object object_* item item_* mass weight material stiffness fill_level packaging",
@@ -96,7 +91,6 @@ DEFAULTS = (
     Category(
         "environment_complexity", "Environment complexity",
         "Clutter, occlusion, cables, uneven floor, vibration, wind, daylight, the open-world tail.",
-        "Simulate the sites' clutter and floors; scan real scenes; limit deployment to covered conditions.",
         "Clutter and occlusion counts, floor type, time of day, site.",
         labels="clutter cluttered occluded occlusion collision obstacle cable snagged vibration wind",
         conditions="*clutter* *occlu* floor floor_* terrain slope time_of_day shift cable* wind* humidity",
@@ -105,7 +99,6 @@ DEFAULTS = (
     Category(
         "human_behavior", "Human behaviour",
         "Reach angle, change of grip, hesitation, variation between people.",
-        "Record people doing the task and replay them in simulation; vary timing and reach.",
         "Whether a person is present, who takes part (pseudonymous), handover times.",
         phases="handover hand_over give receive",
         labels="human* person* hesitation handover* early_release bumped",
@@ -115,7 +108,6 @@ DEFAULTS = (
     Category(
         "robot_dynamics", "Robot dynamics",
         "Mass, inertia, payload, flexibility, damping, air drag, wear.",
-        "Identify inertia, friction and damping on the real robot; randomise payload.",
         "Free-space trajectory error, power ratio, payload, speed, hours of use.",
         labels="overshoot wobble flex wear worn payload",
         conditions="payload* speed velocity end_effector tool wear*",
@@ -124,7 +116,6 @@ DEFAULTS = (
     Category(
         "actuation", "Actuation",
         "Saturation, backlash, torque-speed curve, tracking error, clipping, battery voltage.",
-        "Model the actuators (torque-speed, delay, backlash); retune gains; lower accelerations near limits.",
         "Tracking error, saturation share, motor temperature and bus voltage.",
         labels="saturation saturated backlash torque_limit overheating overheated low_battery clipping",
         conditions="battery* motor* gain* actuator*",
@@ -133,7 +124,6 @@ DEFAULTS = (
     Category(
         "latency_timing", "Latency and timing",
         "Loop and communication latency, jitter, inference time, missed deadlines.",
-        "Simulate the measured latency and jitter; shorten the loop; let the policy act on predicted states.",
         "Loop latency and jitter percentiles, inference time, missed deadlines.",
         labels="latency lag lagged jitter deadline_missed missed_deadline comms_loss connection_lost stale",
         conditions="network* control_hz control_rate compute* hardware",
@@ -142,7 +132,6 @@ DEFAULTS = (
     Category(
         "state_estimation", "State estimation",
         "Error of the fused state, calibration drift, partial observability.",
-        "Recalibrate; log calibration age; simulate estimator error instead of true states.",
         "Estimator residuals, calibration age, landmark offsets.",
         phases="estimate localisation localization calibrate",
         labels="lost_localisation lost_localization miscalibrated pose_error estimator_diverged",
@@ -152,7 +141,6 @@ DEFAULTS = (
     Category(
         "sim_numerics", "Simulator numerics",
         "Timestep, integrator, solver, penetration, tunnelling, determinism.",
-        "Halve the timestep and compare; tighten the solver; vary seeds; try a second simulator.",
         "Penetration depth, energy error and solver iterations of sim episodes.",
         labels="penetration tunnelling tunneling solver_diverged exploded unstable_contact",
         conditions="timestep integrator solver physics_engine",
@@ -161,7 +149,6 @@ DEFAULTS = (
     Category(
         "policy_robustness", "Policy robustness",
         "Compounding errors, states outside the training data, no recovery, overfit to simulation.",
-        "Train on perturbed states and recoveries; add real data; stop early on out-of-distribution states.",
         "Out-of-distribution score, recovery attempts, the step at which an episode fails.",
         phases="recover recovery",
         labels="ood out_of_distribution compounding_error no_recovery stuck oscillation wandered looped",
@@ -171,7 +158,6 @@ DEFAULTS = (
     Category(
         "interface_contract", "Interface contract",
         "Frames, joint order, action scale, gains, rates, prompt, preprocessing.",
-        "Compare the contracts field by field and make them equal before anything else.",
         "A contract on both sides: units, frames, joint order, scales, rates, preprocessing.",
         phases="start startup init first_step",
         labels="wrong_frame wrong_units joint_order wrong_scale wrong_prompt sign_flip contract*",

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from gapwatch.access.keys import KeyHolder
 from gapwatch.channels.kinds import CHANNEL_KINDS
+from gapwatch.closing.fix import FixBody
 from gapwatch.errors import Fault, Invalid
 from gapwatch.filters import parse_happened
 from gapwatch.record import FARTHEST_AHEAD
@@ -120,6 +121,7 @@ class EventBody(Body):
     values: Annotated[dict[Line, IdentifiedValue], Field(max_length=500)] = Field(
         {}, description="Parameters of the simulator as they were identified; of a system identification needed."
     )
+    fix: FixBody | None = Field(None, description="Of a mitigation: what it aims at, its cost, its promise.")
 
 
 class CommentBody(Body):
@@ -158,6 +160,19 @@ CHANNEL = {
 }
 SILENCE = {"match": {"deployment": ["berlin-line-3"]}, "reason": "gripper is being changed", "minutes": 120}
 EVENT = {"kind": "release", "title": "bin-pick 1.4.0 rolled out", "deployment": "berlin-line-3"}
+FIX = {
+    "kind": "mitigation",
+    "title": "200 real grasps collected for fine-tuning",
+    "deployment": "berlin-line-3",
+    "fix": {
+        "kind": "fine_tuning",
+        "category": "contact_dynamics",
+        "from_version": "1.4.1",
+        "robot_hours": 12,
+        "demonstrations": 200,
+        "expected_points": 15,
+    },
+}
 COMMENT = {"comment": "looking at the gripper"}
 MAINTENANCE = {
     "kind": "maintenance",

@@ -13,6 +13,10 @@ from gapwatch.answers.deployment import DeploymentAnswer
 from gapwatch.answers.fleet import FleetAnswer
 from gapwatch.answers.now import NowAnswer
 from gapwatch.answers.trust import TrustAnswer
+from gapwatch.closing.advice import AdviceAnswer
+from gapwatch.closing.closures import FixListAnswer
+from gapwatch.closing.fix_table import FixTableAnswer
+from gapwatch.closing.week import WeekAnswer
 
 TEMPLATE = "#/components/schemas/{name}"
 ANSWERS = (
@@ -21,6 +25,10 @@ ANSWERS = (
     FleetAnswer,
     NowAnswer,
     TrustAnswer,
+    AdviceAnswer,
+    FixListAnswer,
+    FixTableAnswer,
+    WeekAnswer,
 )
 
 

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from gapwatch.access.keys import KeyHolder
 from gapwatch.access.sealing import Sealer
 from gapwatch.api import alert_bodies as bodies
-from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, refuse
+from gapwatch.api.alert_bodies import READ, WRITE, actor_of, as_json, example, fault, refuse
 from gapwatch.api.parameters import refuse_repeated
 from gapwatch.api.problems import problems
-from gapwatch.channels.kinds import StoredConfig, secrets_that_stay, split_secrets
+from gapwatch.channels.kinds import CHANNEL_KINDS, StoredConfig, secrets_that_stay, split_secrets
 from gapwatch.channels.retired import problem_of
 from gapwatch.errors import Conflict, Fault, Invalid, NotFound, ServiceUnavailable
 from gapwatch.keyring import Keyring
@@ -44,6 +44,9 @@ def channel_routes(database: Database, keyring: Keyring, sealer: Sealer, nudger:
         return None if secrets is None else StoredConfig(channels[0].kind, dict(channels[0].config), secrets)
 
     def save(wanted: bodies.ChannelBody, holder: KeyHolder, channel_id: int | None) -> dict[str, Any]:
+        if wanted.routing.digest is not None and not CHANNEL_KINDS[wanted.kind].takes_digest:
+            message = f"A channel of kind {wanted.kind} wakes people up; give the digest to another."
+            raise fault("/body/routing/digest", "no-digest", message)
         with database.transaction(holder.project_id) as connection:
             # Secrets that are left out stay, nobody can read them back to send them again; but only while they go
             # to whom they were given for.

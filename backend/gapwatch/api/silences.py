@@ -18,7 +18,6 @@ from gapwatch.api.alert_bodies import (
     Id,
     actor_of,
     as_json,
-    example,
     fault,
     moment,
     page_of,
@@ -136,22 +135,28 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
 
     @router.post("/events", status_code=201, summary="Tell of an event", responses=problems(*WRITE))
     def add_event(
-        wanted: Annotated[bodies.EventBody, Body(openapi_examples=example(bodies.EVENT))],
+        wanted: Annotated[
+            bodies.EventBody,
+            Body(openapi_examples={"a release": {"value": bodies.EVENT}, "a fix": {"value": bodies.FIX}}),
+        ],
         holder: KeyHolder = sender,
     ) -> Any:
         """A release, a calibration, a mitigation: what may explain a change. A release pipeline sends it.
 
         With `deployment` it is shown there only, also if that has no episodes yet (`awaits_first_episode_of`);
         with `site` or `robots` on deployments that had real episodes there, or with one of them; without any of
-        them everywhere.
+        them everywhere. A mitigation with `fix` is measured: `GET /fixes`.
         """
         now = datetime.now(UTC)
         at = now if wanted.at is None else moment(wanted.at, "at", now)
+        if wanted.fix is not None and wanted.kind != "mitigation":
+            raise fault("/body/fix", "not-a-mitigation", "Only an event of kind `mitigation` has a `fix`.")
         details: dict[str, Any] = dict(wanted.details)
         if wanted.site is not None:
             details["site"] = wanted.site
-        if wanted.robots:
-            details["robots"] = wanted.robots
+        robots = wanted.robots or (wanted.fix.robots if wanted.fix is not None else [])
+        if robots:
+            details["robots"] = robots
         if wanted.values:
             if wanted.kind not in bodies.MEASURING_KINDS:
                 message = "Only a system_identification, a calibration or a mitigation has `values`."
@@ -178,6 +183,7 @@ def event_routes(database: Database, keyring: Keyring) -> APIRouter:
                 actor=actor_of(holder),
                 details=details,
                 awaited=awaited,
+                fix=None if wanted.fix is None else wanted.fix.stored(),
             )
         told = {"id": event_id, "kind": wanted.kind, "at": at, "title": wanted.title}
         waits = {} if awaited is None else {"awaits_first_episode_of": awaited}

@@ -63,8 +63,8 @@ class ChannelKind:
     `secrets` names the fields that are encrypted and never shown again. They were given for all the other fields:
     when one of those changes they are dropped, but for `freely_changed`, which decide neither who gets to see a
     secret nor whose it is. `send` makes one attempt and returns what came of it. A kind that forgets what it is
-    not told again has `resend`, which tells it of all that is open at once. `note` stands
-    below the form, `remarks` in the table of docs/alerts.md.
+    not told again has `resend`, which tells it of all that is open at once. One that wakes people up takes no
+    digest. `note` stands below the form, `remarks` in the table of docs/alerts.md.
     """
 
     label: str
@@ -76,6 +76,7 @@ class ChannelKind:
     hints: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     resend: Callable[[Any, Sequence[Message], Egress], Attempt] | None = None
+    takes_digest: bool = True
 
     def bound_to(self, config: ChannelConfig) -> dict[str, object]:
         """What the secrets of a configuration were given for: of an address its scheme, host and port."""

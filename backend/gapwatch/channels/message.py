@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 from gapwatch.watching.notification import SUMMARY_LENGTH, cut, lines
 
-PREFIX = {"trigger": "", "acknowledge": "Acknowledged: ", "resolve": "Resolved: ", "test": "", "rollout": ""}
+PREFIX = {
+    "trigger": "",
+    "acknowledge": "Acknowledged: ",
+    "resolve": "Resolved: ",
+    "test": "",
+    "rollout": "",
+    "digest": "",
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Message:
     def lines(self) -> list[str]:
         """Return the body as lines of plain text."""
         body = lines(self.content) if self.action == "trigger" else []
-        if self.action == "rollout":
+        if self.action in {"rollout", "digest"}:
             body = [str(line) for line in self.content.get("lines", ())]
         for name, words in (("acknowledged_by", "Acknowledged by"), ("resolved_by", "Resolved by")):
             if name in self.content:

@@ -22,6 +22,7 @@ from gapwatch.pages.deployments.deployment import DeploymentHandlers
 from gapwatch.pages.deployments.drills import DrillHandlers
 from gapwatch.pages.episode import EpisodeHandlers
 from gapwatch.pages.episodes import EpisodesHandlers, Export
+from gapwatch.pages.fixes import record_fix, show_fixes
 from gapwatch.pages.fleet import FleetHandlers
 from gapwatch.pages.forms import Form
 from gapwatch.pages.incident import IncidentHandlers
@@ -51,6 +52,7 @@ from gapwatch.pages.settings.start import show_settings
 from gapwatch.pages.settings.taxonomy import change_taxonomy, show_taxonomy
 from gapwatch.pages.templates import Pages
 from gapwatch.pages.trust import show_trust
+from gapwatch.pages.week import show_week
 from gapwatch.settings import Settings
 from gapwatch.store.core.database import Database
 
@@ -147,6 +149,9 @@ class PageRoutes:
             PageRoute("GET", "/plans", "viewer", show_plans),
             PageRoute("POST", "/plans", "engineer", make_plan, always),
             PageRoute("GET", "/plans/{plan_id}", "viewer", show_plan),
+            PageRoute("GET", "/fixes", "viewer", show_fixes, always),
+            PageRoute("POST", "/fixes", "engineer", record_fix),
+            PageRoute("GET", "/week", "viewer", show_week, always),
             PageRoute("GET", "/settings", "viewer", show_settings),
             PageRoute("GET", "/settings/rules", "viewer", show_rules),
             PageRoute("POST", "/settings/rules", "engineer", change_rules, is_preview),

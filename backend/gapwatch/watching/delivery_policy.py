@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm", "rollout"]
+Action = Literal["trigger", "acknowledge", "resolve", "test", "confirm", "rollout", "digest"]
 
 GIVE_UP_AFTER = timedelta(hours=24)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 600.0

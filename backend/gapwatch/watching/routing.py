@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
-from typing import Annotated, Literal
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from gapwatch.watching.matchers import Match
 from gapwatch.watching.notify_policy import rank
@@ -16,6 +16,17 @@ from gapwatch.watching.rules import Severity
 
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 Minutes = Annotated[float, Field(gt=0, le=100_000)]
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# A digest that could not be made in time is made so much later, and not at all after that.
+DIGEST_WITHIN = timedelta(hours=24)
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("not a time zone; write it like Europe/Berlin") from None
+    return name
 
 
 class QuietHours(BaseModel):
@@ -30,11 +41,7 @@ class QuietHours(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _known(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError("not a time zone; write it like Europe/Berlin") from None
-        return name
+        return _known_zone(name)
 
     def over_at(self, now: datetime) -> datetime | None:
         """When the quiet hours that it is now in are over; None outside them."""
@@ -49,6 +56,31 @@ class QuietHours(BaseModel):
         return datetime.combine(day, end, zone).astimezone(now.tzinfo)
 
 
+class DigestTime(BaseModel):
+    """When the digest of the week is sent: a day and an hour on the clock of a time zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    weekday: Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"] = "mon"
+    hour: Annotated[int, Field(ge=0, le=23)] = 8
+    time_zone: str = "UTC"
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return _known_zone(name)
+
+    def due_day(self, now: datetime) -> date | None:
+        """The day whose digest is due, on that clock; None more than a day after its hour."""
+        zone = ZoneInfo(self.time_zone)
+        local = now.astimezone(zone)
+        day = local.date() - timedelta(days=(local.weekday() - WEEKDAYS.index(self.weekday)) % 7)
+        due = datetime.combine(day, time(self.hour), zone)
+        if due > local:
+            due = datetime.combine(day - timedelta(days=7), time(self.hour), zone)
+        return due.date() if now - due < DIGEST_WITHIN else None
+
+
 class Routing(BaseModel):
     """What comes to a channel and when. Without anything: everything from `warning` up, at once."""
 
@@ -60,8 +92,16 @@ class Routing(BaseModel):
     repeat_minutes: Minutes | None = None
     quiet_hours: QuietHours | None = None
     fallback: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    # What it is told of; decisions about rollouts come whatever their severity.
-    events: Annotated[list[Literal["incident", "rollout"]], Field(min_length=1)] = ["incident", "rollout"]
+    # What it is told of; decisions about rollouts come whatever their severity. None of them for a digest alone.
+    events: list[Literal["incident", "rollout"]] = ["incident", "rollout"]
+    # The week in one message; only for who asks for it.
+    digest: DigestTime | None = None
+
+    @model_validator(mode="after")
+    def _is_told_something(self) -> Self:
+        if not self.events and self.digest is None:
+            raise ValueError("name at least one of `events`, or a `digest`")
+        return self
 
 
 @dataclass(frozen=True)

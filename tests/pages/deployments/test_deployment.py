@@ -183,10 +183,13 @@ def test_a_recorded_mitigation_is_measured_before_and_after(engineer, project):
     )
     assert answer.status_code == 200
     twin = engineer.get("/deployments/berlin-line-3?format=json").json()["page"]
-    [measured] = twin["mitigations"]
+    [measured] = twin["fixes"]
     assert measured["title"] == "lamp hood"
-    assert measured["before"]["n"] > 30 and measured["after"]["n"] > 30
-    assert measured["interval"][0] <= measured["change"] <= measured["interval"][1]
+    closure = measured["closure"]
+    assert closure["before"]["n"] > 30 and closure["after"]["n"] > 30
+    assert closure["interval"][0] <= closure["points"] <= closure["interval"][1]
+    html = engineer.get("/deployments/berlin-line-3").text
+    assert "How it was measured" in html and "lamp hood" in html
     assert [event["kind"] for event in twin["events"]] == ["mitigation"]
     told = "SELECT details FROM audit_entries WHERE project_id = :p AND action = 'event.recorded'"
     assert project.value(told)["changes"]["title"] == {"from": None, "to": "lamp hood"}

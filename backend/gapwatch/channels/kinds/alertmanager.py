@@ -146,6 +146,7 @@ KIND = ChannelKind(
     resend=resend,
     secrets=frozenset({"password", "bearer"}),
     hints={"url": "https://…"},
+    takes_digest=False,
     remarks=(
         "API v2; one alert a kind of reason (label `reason`), sent again every 3 minutes with an end 12 minutes "
         "ahead while it is open"

@@ -77,5 +77,6 @@ KIND = ChannelKind(
     send=send,
     secrets=frozenset({"api_key"}),
     hints={"api_key": "the key of an API integration", "url": "https://api.eu.opsgenie.com in the EU"},
+    takes_digest=False,
     remarks="alert API v2, one alias a notification of an incident; our `warning` is P2, `critical` P1",
 )

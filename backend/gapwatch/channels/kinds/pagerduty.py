@@ -80,6 +80,7 @@ KIND = ChannelKind(
     send=send,
     secrets=frozenset({"routing_key"}),
     hints={"routing_key": "the integration's key", "url": "https://…"},
+    takes_digest=False,
     remarks=(
         "Events v2, one `dedup_key` a notification of an incident, since PagerDuty notifies nobody of more events "
         "of an acknowledged one; our `warning` is PagerDuty's `error`, so that it is of high urgency"

@@ -28,7 +28,6 @@ from gapwatch.answers.failures import answer_failures
 from gapwatch.answers.leading_categories import established_lead
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer, answer_ledger, leading_part
 from gapwatch.answers.load_sides import load_sides
-from gapwatch.answers.mitigations import measure_mitigations, suggestions
 from gapwatch.answers.needs import Need
 from gapwatch.answers.now import NowValue, now_of
 from gapwatch.answers.onset import answer_onset
@@ -42,6 +41,8 @@ from gapwatch.answers.slices import SlicesAnswer, answer_slices
 from gapwatch.answers.subjects import deployment_subject
 from gapwatch.answers.trend import answer_trend
 from gapwatch.answers.window_words import no_before_words
+from gapwatch.closing.advice import advise, log_first
+from gapwatch.closing.closures import answer_fixes
 from gapwatch.errors import Invalid, NotFound
 from gapwatch.filters import DeploymentFilter, parse_happened
 from gapwatch.pages.alert_words import open_alerts
@@ -157,6 +158,9 @@ class DeploymentHandlers:
         began = history_window(sides.question).since
         first = began or min((step.at for step in trend.steps), default=described.described_at)
         events = sides.events_since(first - timedelta(days=2))[-MOST_EVENTS:]
+        # Nothing more is read where nobody ever told of a fix.
+        has_fixes = subject.surroundings.has_mitigations
+        fixes = answer_fixes(visit.transaction, visit.project_id, question.now) if has_fixes else []
         return DeploymentPage(
             slug=described.slug,
             policy=described.policy,
@@ -180,8 +184,9 @@ class DeploymentHandlers:
             contract=answer_contract(sides),
             onset=answer_onset(sides),
             events=events,
-            mitigations=measure_mitigations(events, trend.steps),
-            suggestions=suggestions(ledger),
+            fixes=[fix for fix in fixes if fix.deployment in (described.slug, None)],
+            advice=advise(ledger, fixes),
+            log_first=log_first(ledger),
             alerts=open_alerts(visit, described.slug),
             labelling=_labelling(sides, described.slug),
             choices=_choices(sides, slices, asked.given),

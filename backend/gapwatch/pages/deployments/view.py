@@ -10,7 +10,6 @@ from gapwatch.answers.contract import ContractAnswer
 from gapwatch.answers.drop import DropAnswer, SideValue
 from gapwatch.answers.failures import FailureGroup, FailuresAnswer
 from gapwatch.answers.ledger import CategoryPart, LedgerAnswer
-from gapwatch.answers.mitigations import Mitigation, Suggestion
 from gapwatch.answers.now import NowValue
 from gapwatch.answers.onset import OnsetAnswer
 from gapwatch.answers.ranges import RangesAnswer
@@ -19,9 +18,12 @@ from gapwatch.answers.shadow import ShadowAnswer
 from gapwatch.answers.signals import SignalAnswer, SignalsAnswer
 from gapwatch.answers.slices import SliceAnswer, SlicesAnswer
 from gapwatch.answers.trend import TrendAnswer
+from gapwatch.closing.advice import AdviceItem, LogFirst
+from gapwatch.closing.closures import FixAnswer
 from gapwatch.pages.alert_entry import AlertEntry
 from gapwatch.pages.exposures import Exposure, exposures
 from gapwatch.pages.filtering import Applied, WindowChoice, WindowPicker
+from gapwatch.pages.fixes import FixEntry, entry_of
 from gapwatch.pages.rollout_part import RolloutPart
 from gapwatch.pages.sentences import captions
 from gapwatch.pages.sentences import deployment as sentences
@@ -74,8 +76,10 @@ class DeploymentPage:
     contract: ContractAnswer
     onset: OnsetAnswer
     events: tuple[DatedEvent, ...]
-    mitigations: list[Mitigation]
-    suggestions: list[Suggestion]
+    # Its own, and those of the whole project.
+    fixes: list[FixAnswer]
+    advice: tuple[AdviceItem, ...]
+    log_first: tuple[LogFirst, ...]
     alerts: list[AlertEntry]
     # Of the failures shown.
     labelling: LabellingProgress
@@ -95,6 +99,10 @@ class DeploymentPage:
     problems: list[str]
     # None where nobody began one; its stage is then what the newest episode says.
     rollout: RolloutPart | None = None
+
+    @property
+    def fix_entries(self) -> list[FixEntry]:
+        return [entry_of(fix) for fix in self.fixes]
 
     def window_of(self, table: str) -> str:
         """What the window of a table is called; the trend is of all history."""

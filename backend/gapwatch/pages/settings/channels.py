@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from gapwatch.access.sealing import Sealer
-from gapwatch.channels.kind import FormField
+from gapwatch.channels.kind import ChannelKind, FormField
 from gapwatch.channels.kinds import CHANNEL_KINDS, split_secrets
 from gapwatch.channels.retired import problem_of
 from gapwatch.errors import NotFound
@@ -22,7 +22,7 @@ from gapwatch.store.alerting import (
     mail_addresses,
 )
 from gapwatch.watching.notification import test_content
-from gapwatch.watching.routing import Routing
+from gapwatch.watching.routing import WEEKDAYS, Routing
 from gapwatch.watching.rules import Severity
 
 # What the form shows first.
@@ -49,6 +49,12 @@ class ChannelEntry:
     resend_answer: str
 
     @property
+    def digest(self) -> str:
+        """When the digest goes there, in words; empty without one."""
+        wanted = self.routing.get("digest")
+        return "" if wanted is None else f"{wanted['weekday']} {wanted['hour']:02}:00 {wanted['time_zone']}"
+
+    @property
     def where(self) -> str:
         """Its configuration but for the secrets."""
         return "; ".join(
@@ -67,6 +73,8 @@ class ChannelsPage:
     severities: tuple[str, ...]
     deliveries: list[dict[str, Any]]
     problem: str
+    takes_digest: bool
+    weekdays: tuple[str, ...] = WEEKDAYS
 
 
 class ChannelHandlers:
@@ -89,7 +97,7 @@ class ChannelHandlers:
                 values[field.name] = text.split() if field.several else text
         try:
             shown, secrets = split_secrets(kind, values)
-            routing = Routing.model_validate({"min_severity": visit.form.one("min_severity") or "warning"})
+            routing = Routing.model_validate(_routing(visit, CHANNEL_KINDS[kind]))
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -155,8 +163,20 @@ class ChannelHandlers:
                 limit=MOST_DELIVERIES,
             ),
             problem=problem,
+            takes_digest=CHANNEL_KINDS[kind].takes_digest,
         )
         return View("settings_channels.html", page, 422 if problem else 200)
+
+
+def _routing(visit: Visit, kind: ChannelKind) -> dict[str, Any]:
+    given: dict[str, Any] = {"min_severity": visit.form.one("min_severity") or "warning"}
+    weekday = visit.form.one("digest_weekday")
+    if weekday and kind.takes_digest:
+        zone, hour = visit.form.line("digest_zone", 64), visit.form.line("digest_hour", 2)
+        given["digest"] = {"weekday": weekday, "hour": hour or 8, "time_zone": zone or "UTC"}
+        if visit.form.one("digest_only"):
+            given["events"] = []
+    return given
 
 
 def _entry(channel: alert_settings.Channel, known: list[mail_addresses.MailAddress]) -> ChannelEntry:

@@ -46,8 +46,8 @@ def expected_regression(peers: Sequence[Peer]) -> Regression | None:
     averaged over the posterior of τ on a grid. sᵢ² = p(1 − p)/nᵢ times the design effect, p drawn towards the rate
     of all by five episodes. A posterior mean does not depend on which unit was looked at, so it also holds for the
     one that was picked for being lowest. Source: Efron & Morris 1975; Rubin 1981 (the average over τ).
-    Assumes units of one kind. Measured, no fix, twelve slices of 30 at 80 %: the worst improves by 12.2 points
-    when measured again, and 11.1 of them are subtracted (bench/closing). Smallest n: two units with an episode.
+    Assumes units of one kind. Measured, no fix, twelve slices of 30 at 80 %: the worst rises by 12.8 points when
+    measured again, of which 3.2 are still credited (bench/closing). Smallest n: two units with an episode.
     """
     held = [peer for peer in peers if peer.n > 0]
     if len(held) < FEWEST_PEERS or len(held) < len(peers):

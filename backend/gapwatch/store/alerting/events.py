@@ -28,6 +28,7 @@ def record_event(
     actor: str,
     details: Mapping[str, Any] | None = None,
     awaited: str | None = None,
+    fix: Mapping[str, Any] | None = None,
 ) -> int:
     """Store an event of a deployment, or of the whole project, and who told of it; return its number.
 
@@ -36,8 +37,9 @@ def record_event(
     number = int(
         connection.execute(
             text("""
-            INSERT INTO events (project_id, kind, at, title, deployment_id, details, awaited)
-            VALUES (:p, :kind, :at, :title, :d, CAST(:details AS jsonb), :awaited) RETURNING id
+            INSERT INTO events (project_id, kind, at, title, deployment_id, details, awaited, fix)
+            VALUES (:p, :kind, :at, :title, :d, CAST(:details AS jsonb), :awaited, CAST(:fix AS jsonb))
+            RETURNING id
             """),
             {
                 "p": project_id,
@@ -47,6 +49,7 @@ def record_event(
                 "d": deployment_id,
                 "details": json.dumps(dict(details or {})),
                 "awaited": awaited,
+                "fix": None if fix is None else json.dumps(dict(fix)),
             },
         ).scalar_one()
     )
@@ -57,6 +60,7 @@ def record_event(
         "deployment_id": deployment_id,
         "details": dict(details or {}),
         **({} if awaited is None else {"awaited": awaited}),
+        **({} if fix is None else {"fix": dict(fix)}),
     }
     audit(connection, project_id, actor, "event.recorded", f"event/{number}", changes=changes({}, made))
     return number
@@ -71,7 +75,7 @@ def delete_event(
         DELETE FROM events e WHERE project_id = :p AND id = :id
           AND (CAST(:d AS int) IS NULL OR deployment_id = :d OR deployment_id IS NULL AND (awaited IS NULL
                OR awaited = (SELECT slug FROM deployments WHERE project_id = :p AND id = :d)))
-        RETURNING kind, at::text AS at, title, deployment_id, details
+        RETURNING kind, at::text AS at, title, deployment_id, details, fix
         """),
         {"p": project_id, "id": number, "d": deployment_id},
     ).one_or_none()
@@ -87,7 +91,8 @@ def events_page(
     """Newest first."""
     rows = connection.execute(
         text("""
-        SELECT e.id, e.kind, e.at, e.title, coalesce(d.slug, e.awaited) AS deployment, e.details, e.created_at
+        SELECT e.id, e.kind, e.at, e.title, coalesce(d.slug, e.awaited) AS deployment, e.details, e.created_at,
+               e.fix
         FROM events e LEFT JOIN deployments d ON d.project_id = e.project_id AND d.id = e.deployment_id
         WHERE e.project_id = :p AND (CAST(:slug AS text) IS NULL OR coalesce(d.slug, e.awaited) = :slug)
           AND (CAST(:before AS int) IS NULL OR e.id < :before)

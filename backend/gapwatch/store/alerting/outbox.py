@@ -101,6 +101,30 @@ def enqueue(
     )
 
 
+def is_enqueued(connection: Connection, project_id: int, channel_id: int, key: str) -> bool:
+    """Whether a channel was given a digest with this key.
+
+    The channel stays locked until the transaction ends, so that of two who ask only one finds nothing.
+    """
+    connection.execute(
+        text("SELECT 1 FROM channels WHERE project_id = :p AND id = :c FOR UPDATE"),
+        {"p": project_id, "c": channel_id},
+    )
+    statement = text("""
+        SELECT EXISTS (SELECT 1 FROM deliveries
+                       WHERE project_id = :p AND channel_id = :c AND dedup_key = :key AND action = 'digest')
+    """)
+    return bool(connection.execute(statement, {"p": project_id, "c": channel_id, "key": key}).scalar_one())
+
+
+def projects_with_digests(connection: Connection) -> list[int]:
+    """Projects of which a channel in use asks for the digest."""
+    statement = (
+        "SELECT DISTINCT project_id FROM channels WHERE disabled_at IS NULL AND routing ? 'digest' ORDER BY 1"
+    )
+    return list(connection.scalars(text(statement)))
+
+
 def enqueue_confirmation(connection: Connection, project_id: int, channel_id: int, address: str) -> int:
     """Ask an address whether it wants alerts. The link is made when it is sent, and is nowhere stored."""
     content = {"address": address, "headline": f"May alerts be sent to {address}?"}

@@ -95,6 +95,8 @@ class Surroundings:
     repeated: int = 0
     # Whether a deployment ever had an episode in shadow.
     has_shadow: bool = False
+    # Whether any mitigation of the project was ever told of.
+    has_mitigations: bool = False
     # Its rollout and the newest decisions about it, as `store.rollout.rollouts.read_rollout` takes them.
     rollout: Mapping[str, Any] | None = None
     # Whether the project declared a randomisation range or identified anything.
@@ -139,7 +141,8 @@ SELECT p.options,
        EXISTS (SELECT 1 FROM episodes x WHERE x.project_id = :p AND x.deployment_id = {deployment}
                AND x.domain = 'shadow') AS has_shadow,
        EXISTS (SELECT 1 FROM simulator_ranges g WHERE g.project_id = p.id)
-           OR EXISTS (SELECT 1 FROM events g WHERE g.project_id = p.id AND g.details ? 'values') AS has_ranges
+           OR EXISTS (SELECT 1 FROM events g WHERE g.project_id = p.id AND g.details ? 'values') AS has_ranges,
+       EXISTS (SELECT 1 FROM events m WHERE m.project_id = :p AND m.kind = 'mitigation') AS has_mitigations
 FROM projects p WHERE p.id = :p
 """
 
@@ -181,6 +184,7 @@ def _surroundings(row: Any) -> Surroundings:
         _began(row["began"] or []),
         row["repeated"],
         row["has_shadow"],
+        row["has_mitigations"],
         row["rollout"],
         row["has_ranges"],
     )

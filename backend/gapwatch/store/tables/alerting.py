@@ -259,13 +259,13 @@ class AlertTransitionTable(Base):
 
 class DeliveryTable(Base):
     """The outbox: written with the transition, marked sent only after it was sent. A test has no incident, nor has
-    the question whether an address wants alerts, nor news of a rollout.
+    the question whether an address wants alerts, nor news of a rollout, nor a digest.
     """
 
     __tablename__ = "deliveries"
     __table_args__ = (
         one_of("state", *DELIVERY_STATES),
-        one_of("action", "trigger", "acknowledge", "resolve", "test", "confirm", "rollout"),
+        one_of("action", "trigger", "acknowledge", "resolve", "test", "confirm", "rollout", "digest"),
         ForeignKeyConstraint(["project_id", "incident_id"], ["incidents.project_id", "incidents.id"]),
         ForeignKeyConstraint(["project_id", "channel_id"], ["channels.project_id", "channels.id"]),
         Index(None, "due_at", postgresql_where=text("state = 'due'")),
@@ -349,8 +349,10 @@ class EventTable(Base):
             "rollout",
             "system_identification",
         ),
+        CheckConstraint("fix IS NULL OR kind = 'mitigation'", name="fix_of_mitigation"),
         ForeignKeyConstraint(["project_id", "deployment_id"], ["deployments.project_id", "deployments.id"]),
         Index(None, "project_id", "at"),
+        Index("events_mitigations_idx", "project_id", "id", postgresql_where=text("kind = 'mitigation'")),
     )
 
     project_id: Mapped[ProjectId]
@@ -363,6 +365,11 @@ class EventTable(Base):
     created_at: Mapped[CreatedAt]
     # The name of a deployment that had no episodes yet when the event was told.
     awaited: Mapped[str | None]
+    # Of a mitigation: its kind, the category it aims at, where it applies, what it cost and was expected to bring.
+    fix: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    # What it closed, once the days after it are over, and when that was measured: closing/closures.py writes it.
+    closure: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    measured_at: Mapped[Time | None]
 
 
 class WatchDueTable(Base):
