@@ -22,6 +22,7 @@ from gapwatch_client.backlog import Backlog, SendingLock
 from gapwatch_client.encoding import LARGEST_RECORD_BYTES, encode
 from gapwatch_client.episode import Episode
 from gapwatch_client.fields import KNOWN, record_of, versioned
+from gapwatch_client.fix import tell_fix
 from gapwatch_client.ids import new_id
 from gapwatch_client.overflow import Overflow
 from gapwatch_client.permit import WAIT_S, Permit, PermitWatch
@@ -31,7 +32,7 @@ from gapwatch_client.robot_status import StatusBoard
 from gapwatch_client.sender import Sender, SpoolKeeper
 from gapwatch_client.spool import SEGMENT_BYTES, Spool
 from gapwatch_client.state import State
-from gapwatch_client.transport import Transport
+from gapwatch_client.transport import ANSWER_WITHIN_S, Transport
 
 log = logging.getLogger("gapwatch_client")
 
@@ -214,6 +215,44 @@ class Gapwatch:
         if first_within_s > 0:
             watch.wait_known(first_within_s)
         return watch.current()
+
+    def fix(
+        self,
+        title: str,
+        *,
+        kind: str,
+        category: str,
+        deployment: str | None = None,
+        robots: list[str] | None = None,
+        conditions: dict[str, Any] | None = None,
+        from_version: str | None = None,
+        robot_hours: float | None = None,
+        demonstrations: int | None = None,
+        expected_points: float | None = None,
+        at: datetime | str | None = None,
+    ) -> int:
+        """Write a fix down before its outcome is known, and return the id of its event.
+
+        For a training pipeline or a person, not for a control loop: it is sent at once, and raises `FixRefused`
+        with the fields that are wrong, or `Unreachable`. The service then measures what it closed (`/fixes`).
+        Without a deployment it is the constructor's, or else of the whole project.
+        """
+        fields = {
+            "deployment": deployment or self._defaults.get("deployment"),
+            "kind": kind,
+            "category": category,
+            "robots": robots,
+            "conditions": conditions,
+            "from_version": from_version,
+            "robot_hours": robot_hours,
+            "demonstrations": demonstrations,
+            "expected_points": expected_points,
+        }
+        transport = self._transport.another(ANSWER_WITHIN_S)
+        try:
+            return tell_fix(transport, title, at, fields)
+        finally:
+            transport.close()
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until everything in the spool is answered, whoever wrote it. Return False on timeout."""

@@ -19,6 +19,7 @@ from gapwatch_client.version import VERSION
 
 PATH = "/api/v1/episodes/batch"
 STATUS_PATH = "/api/v1/robots/status"
+EVENT_PATH = "/api/v1/events"
 # A server stores a batch and answers within a fraction of this; a network that drops packets never does.
 ANSWER_WITHIN_S = 30.0
 _LARGEST_ANSWER = 32 * 1024 * 1024
@@ -99,6 +100,10 @@ class Transport:
         """Store something in place of what was there; return the answer or raise Unreachable."""
         headers = {"Content-Type": "application/json"}
         return self._send("PUT", path, json.dumps(body).encode(), headers, None)
+
+    def send_event(self, body: bytes) -> Answer:
+        """Tell of an event; return the answer or raise Unreachable."""
+        return self._send("POST", EVENT_PATH, body, {"Content-Type": "application/json"}, None)
 
     def get(self, path: str, headers: dict[str, str]) -> Answer:
         """Ask for something; return the answer or raise Unreachable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from gapwatch.statistics.causes.decomposition import Counts
 from gapwatch.statistics.causes.failed_episodes import FailedBatch
 from gapwatch.statistics.causes.weighing import weigh
 from gapwatch.statistics.closing.closure import Closure, PeriodCounts, measure_closure
-from gapwatch.statistics.estimates.rates import wilson
+from gapwatch.statistics.estimates.rates import FEWEST_SESSIONS, wilson
 from gapwatch.store.core.database import Connection
 from gapwatch.store.read import fix_rows
 from gapwatch.store.read.directory import project_options
@@ -36,11 +36,12 @@ MOST_MEASURED = 200
 RIVAL_DAYS = timedelta(days=7)
 MOST_NAMED = 10
 MOST_LEVELS = 30
+STRATUM_SIZE = 25
 # Robots are offline for days: until then a fix is measured anew whenever somebody asks.
 LATE_EPISODES = timedelta(days=3)
 METHOD = (
     "rate part of the change (Kitagawa) at matched conditions, less that of the control; 95 % interval clustered "
-    "by session, robot and day; categories by the words of failures"
+    "by robot and day; categories by the words of failures"
 )
 
 
@@ -207,12 +208,15 @@ def measure_fixes(
 # Which cells are whose
 
 
+_Clusters = dict[Any, list[int]]
+
+
 @dataclass
 class _UnitRows:
     """Everything that was counted of one unit: cells, clusters and failures of each side."""
 
     cells: tuple[list[CellCount], list[CellCount]]
-    clusters: tuple[list[dict[object, list[int]]], list[dict[object, list[int]]]]
+    clusters: tuple[list[_Clusters], list[_Clusters]]
     failures: tuple[list[tuple[Cell, Signature, int]], list[tuple[Cell, Signature, int]]]
 
 
@@ -317,7 +321,7 @@ def _is_part(units: _Units) -> bool:
     return units.kind != "deployments"
 
 
-def _add(clusters: dict[object, list[int]], key: object, successes: int, failures: int) -> None:
+def _add(clusters: _Clusters, key: object, successes: int, failures: int) -> None:
     total = clusters.setdefault(key, [0, 0])
     total[0] += successes
     total[1] += successes + failures
@@ -339,24 +343,51 @@ def _counts(rows: _UnitRows, taxonomy: Taxonomy) -> PeriodCounts:
         ]
 
     table = CellTable(with_shared_levels(rows.cells[0]), with_shared_levels(rows.cells[1]))
-    strata = condition_strata(table)
-    counts: dict[Hashable, Counts] = dict(strata.counts.items())
+    names = _strata_names(table)
+    counts: dict[Hashable, Counts] = dict(table.count(names).items())
     weights: dict[str, dict[Hashable, tuple[float, float]]] = {}
     for side, failures in enumerate(rows.failures):
-        for category, stratum, weight in _weighed(failures, strata.names, taxonomy):
+        for category, stratum, weight in _weighed(failures, names, taxonomy):
             own = weights.setdefault(category, {})
             before, after = own.get(stratum, (0.0, 0.0))
             own[stratum] = (before + weight, after) if side == 0 else (before, after + weight)
-    ways = tuple([[(k, n) for k, n in way.values()] for way in side if way] for side in _alike_ways(rows.clusters))
-    return PeriodCounts(counts, (ways[0], ways[1]), weights)
+    return PeriodCounts(counts, (_ways(rows.clusters[0]), _ways(rows.clusters[1])), weights)
 
 
-def _alike_ways(
-    clusters: tuple[list[dict[object, list[int]]], list[dict[object, list[int]]]],
-) -> tuple[list[dict[object, list[int]]], list[dict[object, list[int]]]]:
-    """Only the ways of clustering that both sides know."""
-    both = [number for number in range(3) if clusters[0][number] and clusters[1][number]]
-    return [clusters[0][number] for number in both], [clusters[1][number] for number in both]
+def _strata_names(table: CellTable) -> list[str]:
+    """Conditions to cross, the most telling first, as long as a stratum has enough episodes of the smaller side.
+
+    Thinner strata would match more and measure less: their rates vary more than the mix could move them.
+    """
+    everything = table.count([])
+    smaller = min((sum(c[side] for c in everything.values()) for side in (1, 3)), default=0)
+    crossed: list[str] = []
+    for name in condition_strata(table).names:
+        tried = [*crossed, name]
+        if len(table.count(tried)) * STRATUM_SIZE <= smaller:
+            crossed = tried
+    return crossed
+
+
+def _ways(clusters: Sequence[_Clusters]) -> list[list[tuple[float, int]]]:
+    """By robots' days and by days, which hold for the sessions within them; by sessions where days are few.
+
+    Mornings that always differ from evenings are no noise: over days they cancel out. Nor are robots that differ:
+    each stands in strata of its own, so a robot's days are compared with its other days.
+    """
+    sessions, robot_days, days = clusters
+    if len(robot_days) < FEWEST_SESSIONS and sessions:
+        return [[(k, n) for k, n in sessions.values()]]
+    robots: dict[object, list[int]] = {}
+    for (robot, _), (k, n) in robot_days.items():
+        total = robots.setdefault(robot, [0, 0])
+        total[0] += k
+        total[1] += n
+    rate = sum(k for k, _ in robots.values()) / max(1, sum(n for _, n in robots.values()))
+    centred = [
+        (k - n * (robots[robot][0] / robots[robot][1] - rate), n) for (robot, _), (k, n) in robot_days.items()
+    ]
+    return [centred, [(k, n) for k, n in days.values()]]
 
 
 def _weighed(

@@ -103,7 +103,7 @@ class WorthHours:
 
 
 @dataclass(frozen=True)
-class TaskBias:
+class WeekBias:
     """Sim minus real on a task, over the policies that ran there now."""
 
     simulator: str
@@ -130,7 +130,7 @@ class WeekAnswer:
     decided: tuple[WeekDecision, ...]
     waiting: tuple[WaitingGate, ...]
     worth_hours: tuple[WorthHours, ...]
-    simulators: tuple[TaskBias, ...]
+    simulators: tuple[WeekBias, ...]
     method: str
 
 
@@ -289,7 +289,7 @@ def _worth_hours(
     return found
 
 
-def _biases(rows: Sequence[FleetRow]) -> list[TaskBias]:
+def _biases(rows: Sequence[FleetRow]) -> list[WeekBias]:
     """Each simulator's bias on each task, the largest for certain first."""
     groups: dict[tuple[str, str, str], dict[tuple[str, str], list[FleetRow]]] = {}
     for row in rows:
@@ -301,7 +301,7 @@ def _biases(rows: Sequence[FleetRow]) -> list[TaskBias]:
         counts = [_bias_counts(of_policy) for of_policy in policies.values()]
         bias = policy_bias(counts)
         found.append(
-            TaskBias(
+            WeekBias(
                 simulator,
                 version,
                 task,

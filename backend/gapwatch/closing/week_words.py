@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gapwatch.closing.closures import FixAnswer
-from gapwatch.closing.week import MovedDeployment, TaskBias, WeekAnswer, WorthHours
+from gapwatch.closing.week import MovedDeployment, WeekAnswer, WeekBias, WorthHours
 from gapwatch.notation import MINUS, date_words
 
 MOST_LINES = 5
@@ -113,7 +113,7 @@ def worth_words(one: WorthHours) -> str:
     return words
 
 
-def bias_line(one: TaskBias) -> str:
+def bias_line(one: WeekBias) -> str:
     low, high = one.interval
     return (
         f"{one.simulator} {one.version} on {one.task} {one.verdict}"

@@ -25,6 +25,7 @@ from gapwatch.demo.pager import is_local, put_channel, start_pager
 from gapwatch.demo.planners import plan_stories, send_ranges
 from gapwatch.demo.stories import STORIES
 from gapwatch.settings import Settings
+from gapwatch.store.alerting.events import date_mitigations
 from gapwatch.store.core.database import Database
 from gapwatch.store.people import access
 from gapwatch.store.read import fleet
@@ -68,6 +69,11 @@ def load_demo(settings: Settings) -> None:
         if is_local(settings):
             put_channel(client, start_pager(settings.data_dir / FOLDER))
         demo_fleet.begin(client)
+    database = Database(settings.database_url)
+    with database.transaction() as connection:
+        # What was expected of a fix was written when it was begun.
+        date_mitigations(connection, access.ensure_project(connection, PROJECT))
+    database.close()
     click.echo(
         f"\n  Gapwatch is ready: {settings.public_url}\n"
         f"  Sign in with       {EMAIL}\n"
@@ -171,7 +177,14 @@ def send_events(client: httpx.Client, anchor: date) -> None:
     for story in STORIES:
         for event in story.events:
             at = datetime.combine(anchor, clock_time(5), UTC) + timedelta(days=event.day)
-            body = {"kind": event.kind, "title": event.name, "at": at.isoformat(), "deployment": story.slug}
+            body: dict[str, Any] = {
+                "kind": event.kind,
+                "title": event.name,
+                "at": at.isoformat(),
+                "deployment": story.slug,
+            }
+            if event.fix is not None:
+                body["fix"] = event.fix
             client.post("/api/v1/events", json=body).raise_for_status()
 
 

@@ -12,7 +12,7 @@ from gapwatch.statistics.closing.regression_to_mean import Peer, Regression, exp
 from gapwatch.statistics.estimates.rates import Z_95, Limits, SessionSums, square_and_add, t_95, wilson
 
 Interval = tuple[float, float]
-ClusterCounts = Sequence[tuple[int, int]]
+ClusterCounts = Sequence[tuple[float, int]]
 ClosureVerdict = Literal["closed", "did nothing", "worse", "too few episodes"]
 # Of a category by stratum: the weights of failures before and after.
 StratumWeights = Mapping[Hashable, tuple[float, float]]
@@ -181,7 +181,7 @@ def merged(units: Mapping[Hashable, PeriodCounts]) -> PeriodCounts:
     """All units as one: a stratum is that of a unit, so that a changed mix of units changes nothing."""
     strata: dict[Hashable, Counts] = {}
     weights: dict[str, dict[Hashable, tuple[float, float]]] = {}
-    ways: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]] = []
+    ways: list[tuple[list[tuple[float, int]], list[tuple[float, int]]]] = []
     for unit, counts in units.items():
         for key, c in counts.strata.items():
             strata[_keyed(unit, key)] = c

@@ -66,6 +66,14 @@ def record_event(
     return number
 
 
+def date_mitigations(connection: Connection, project_id: int) -> None:
+    """Let mitigations have been told of when they happened: for a history that is loaded afterwards."""
+    connection.execute(
+        text("UPDATE events SET created_at = least(created_at, at) WHERE project_id = :p AND kind = 'mitigation'"),
+        {"p": project_id},
+    )
+
+
 def delete_event(
     connection: Connection, project_id: int, number: int, actor: str, *, deployment_id: int | None = None
 ) -> bool:

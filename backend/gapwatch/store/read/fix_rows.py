@@ -193,7 +193,7 @@ class FixOutcomes:
     failures: Sequence[RangeFailures] = ()
 
 
-class _CellRow(NamedTuple):
+class _FixCellRow(NamedTuple):
     number: int
     cell_id: int
     day: datetime | None
@@ -201,7 +201,7 @@ class _CellRow(NamedTuple):
     failures: int
 
 
-class _FailureRow(NamedTuple):
+class _FixFailureRow(NamedTuple):
     number: int
     cell_id: int
     phase: str | None
@@ -250,13 +250,13 @@ def fix_outcomes(connection: Connection, project_id: int, ranges: Sequence[DayRa
     names = ("numbers", "sources", "policies", "tasks", "since", "until", "by_day")
     parameters: dict[str, Any] = {"p": project_id}
     parameters |= {name: list(column) for name, column in zip(names, columns, strict=True)}
-    with named_cursor(connection, _CellRow) as cursor:
+    with named_cursor(connection, _FixCellRow) as cursor:
         cells = cursor.execute(sql.SQL(_CELLS), parameters).fetchall()
     with named_cursor(connection, RangePlaces) as cursor:
         places = cursor.execute(sql.SQL(_PLACES), parameters).fetchall()
     with named_cursor(connection, RangeSessions) as cursor:
         sessions = cursor.execute(sql.SQL(_SESSIONS), parameters).fetchall()
-    with named_cursor(connection, _FailureRow) as cursor:
+    with named_cursor(connection, _FixFailureRow) as cursor:
         failures = cursor.execute(sql.SQL(_FAILURES), parameters).fetchall()
     refs: set[CellRef] = set()
     refs.update(row.cell_id for row in cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -34,7 +35,8 @@ def week_places(connection: Connection, project_id: int, since: datetime, until:
         return cursor.execute(sql.SQL(statement), {"p": project_id, "since": since, "until": until}).fetchall()
 
 
-class WeekIncident(NamedTuple):
+@dataclass(frozen=True)
+class WeekIncident:
     id: int
     deployment: str
     state: str
