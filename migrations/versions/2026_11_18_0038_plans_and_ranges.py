@@ -40,7 +40,9 @@ def upgrade() -> None:
         sa.Column("created_at", time, server_default=sa.func.now(), nullable=False),
         sa.Column("created_by", word, nullable=False),
         sa.PrimaryKeyConstraint("project_id", "id", name="trial_plans_pkey"),
-        sa.CheckConstraint("goal IN ('verdict', 'gate', 'cause', 'coverage')", name=op.f("trial_plans_goal_check")),
+        sa.CheckConstraint(
+            "goal IN ('verdict', 'gate', 'cause', 'coverage')", name=op.f("trial_plans_goal_check")
+        ),
         sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name="trial_plans_project_id_fkey"),
         sa.ForeignKeyConstraint(
             ["project_id", "deployment_id"],

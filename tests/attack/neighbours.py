@@ -70,6 +70,7 @@ def make_neighbour(service: Service, database: Database) -> Neighbour:
             ).json()["id"],
             "silence_id": client.post("/silences", json={"reason": MARK, "minutes": 60}).json()["id"],
             "event_id": client.post("/events", json={"kind": "other", "title": MARK}).json()["id"],
+            "fix_id": client.post("/events", json={"kind": "mitigation", "title": MARK}).json()["id"],
             "key_id": client.post("/keys", json={"name": MARK, "scope": "read"}).json()["id"],
         }
         assert client.post("/rules", json={"name": f"{MARK}-rule", "kind": "drop"}).is_success

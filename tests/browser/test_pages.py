@@ -20,6 +20,8 @@ PAGES = {
     "trust": "/compare/simulators",
     "rollouts": "/rollouts",
     "plans": "/plans?deployment=berlin-line-3",
+    "fixes": "/fixes",
+    "week": "/week",
     "alerts": "/alerts?state=all",
     "alert": "/alerts/{alert}",
     "incident": "/incidents/{incident}",

@@ -48,7 +48,7 @@ def test_the_week_says_what_moved_what_is_steady_and_where_hours_buy_most(lab):
     assert (week["fixes"], week["decided"], week["waiting"]) == ([], [], [])
     with lab.project.database.reading(lab.project.id) as connection:
         answer = answer_week(connection, lab.project.id, datetime.now(UTC))
-    assert week_headline(answer).startswith("1 fell and 1 rose since last week; ")
+    assert week_headline(answer).startswith("1 deployment fell and 1 rose since last week; ")
     lines = week_lines(answer)
     assert lines[0] == "Moved:" and lines[1].startswith("  fell-1 fell by 30.0 points (−")
     assert any(line.startswith("Incidents: ") for line in lines)

@@ -117,3 +117,23 @@ def test_an_incident_takes_a_fixed_number_of_queries(count_queries, project):
         for (number,) in project.rows("SELECT id FROM incidents WHERE project_id = :p")
     }
     assert max(taken) - min(taken) == 0 and max(taken) <= 22, taken
+
+
+def test_fixes_and_the_week_take_the_same_queries_for_one_fix_and_for_twenty(count_queries, project):
+    def add(number: int) -> None:
+        with project.database.transaction() as connection:
+            connection.execute(
+                text("""
+                INSERT INTO events (project_id, kind, at, title, deployment_id)
+                SELECT project_id, 'mitigation', timestamptz '2026-10-14' + n * interval '1 hour', 'fix ' || n, id
+                FROM deployments, generate_series(1, :n) AS n WHERE project_id = :p AND slug = 'berlin-line-3'
+                """),
+                {"p": project.id, "n": number},
+            )
+
+    add(1)
+    few = {page: len(count_queries(page)) for page in ("/fixes", "/week", "/deployments/berlin-line-3")}
+    add(19)
+    many = {page: len(count_queries(page)) for page in few}
+    assert few == many
+    assert many["/fixes"] <= 14 and many["/deployments/berlin-line-3"] <= 19 and many["/week"] <= 30, many

@@ -12,12 +12,14 @@ MOST_LINES = 5
 
 
 def week_headline(week: WeekAnswer) -> str:
-    """2 deployments fell and 1 rose this week; 3 incidents have no owner."""
+    """2 deployments fell and 1 rose since last week; 3 open incidents have no owner."""
     fell, rose = (sum(one.verdict == word for one in week.moved) for word in ("fell", "rose"))
     parts = []
     if fell or rose:
-        moved = " and ".join(f"{number} {word}" for number, word in ((fell, "fell"), (rose, "rose")) if number)
-        parts.append(f"{moved} since last week")
+        moved = [f"{number} {word}" for number, word in ((fell, "fell"), (rose, "rose")) if number]
+        first, _, verb = moved[0].partition(" ")
+        noun = "deployment" if first == "1" else "deployments"
+        parts.append(" and ".join([f"{first} {noun} {verb}", *moved[1:]]) + " since last week")
     else:
         parts.append("No deployment moved since last week" if week.deployments else "No deployments yet")
     if week.incidents.unowned:

@@ -342,9 +342,7 @@ def e_path(record: StageRecord, criterion: dict[str, Any]) -> list[dict[str, flo
     ]
 
 
-def bet_on(
-    record: StageRecord, criterion: dict[str, Any]
-) -> tuple[Outcomes, Bets | None, float, Outcomes | None]:
+def bet_on(record: StageRecord, criterion: dict[str, Any]) -> tuple[Outcomes, Bets | None, float, Outcomes | None]:
     """What is bet on, as good outcomes; the bets; how many episodes are worth one; boundaries if they differ."""
     kind, limit = criterion["kind"], float(criterion["limit"])
     if kind == "max_drop":

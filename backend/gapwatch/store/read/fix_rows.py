@@ -60,6 +60,7 @@ def mitigations(
         LEFT JOIN policies p ON p.project_id = d.project_id AND p.id = d.policy_id
         LEFT JOIN deployments o ON o.project_id = e.project_id AND o.slug = :slug
         WHERE e.project_id = :p AND e.kind = 'mitigation'
+          AND e.at BETWEEN '2000-01-01' AND now() + interval '1 day'
           AND (CAST(:slug AS text) IS NULL OR e.awaited = :slug OR {concerns("o.id", "o.slug")})
           AND (CAST(:before AS int) IS NULL OR e.id < :before) AND (CAST(:id AS int) IS NULL OR e.id = :id)
         ORDER BY e.id DESC LIMIT :limit
