@@ -198,6 +198,10 @@ def test_every_page_survives_any_stored_row(attacked, extreme, admin, table, row
                 "/deployments",
                 "/deployments/line/trend",
                 "/deployments/line/ledger",
+                "/deployments/line/advice",
+                "/fixes",
+                "/fixes/table",
+                "/week",
                 "/rejected",
             )
         }
