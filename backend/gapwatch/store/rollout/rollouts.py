@@ -218,8 +218,13 @@ def put_rollout(
         VALUES (:p, :d, :stage, :policy_name, :policy_version, :fallback_name, :fallback_version,
                 CAST(:plan AS jsonb), CASE WHEN CAST(:plan AS jsonb) IS NOT NULL THEN now() END, now())
         ON CONFLICT (project_id, deployment_id) DO UPDATE SET
-            stage = excluded.stage,
-            entered_at = CASE WHEN rollouts.stage <> excluded.stage THEN now() ELSE rollouts.entered_at END,
+            -- Only another candidate begins at another stage by a plan.
+            stage = CASE WHEN (rollouts.policy_name, rollouts.policy_version)
+                IS DISTINCT FROM (excluded.policy_name, excluded.policy_version)
+                THEN excluded.stage ELSE rollouts.stage END,
+            entered_at = CASE WHEN (rollouts.policy_name, rollouts.policy_version)
+                IS DISTINCT FROM (excluded.policy_name, excluded.policy_version)
+                THEN now() ELSE rollouts.entered_at END,
             -- A stop stays; another candidate is not on its fallback.
             state = CASE WHEN rollouts.state = 'fallback' AND (rollouts.policy_name, rollouts.policy_version)
                 IS DISTINCT FROM (excluded.policy_name, excluded.policy_version) THEN 'go' ELSE rollouts.state END,
