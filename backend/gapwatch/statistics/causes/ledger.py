@@ -107,7 +107,7 @@ def make_ledger(
     return Ledger(drop, tuple(entries), rest, sim.n, real.n, method)
 
 
-class Part(Protocol):
+class LossPart(Protocol):
     """An entry, or what an answer makes of one."""
 
     @property
@@ -118,10 +118,10 @@ class Part(Protocol):
     def unsure(self) -> float: ...
 
 
-AnyPart = TypeVar("AnyPart", bound=Part)
+AnyPart = TypeVar("AnyPart", bound=LossPart)
 
 
-def leading(parts: Sequence[AnyPart], rest: Part | None) -> AnyPart | None:
+def leading(parts: Sequence[AnyPart], rest: LossPart | None) -> AnyPart | None:
     """The largest part, if it is known to be there at all and what is known of it is more than the unattributed.
 
     What is unsure does not count: a phase shares out by convention what nothing explains, and a release that is
