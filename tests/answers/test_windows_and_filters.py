@@ -172,7 +172,9 @@ def test_the_fleet_comes_in_pages_and_knows_windows(lab):
 
 
 # The present is its own window, and a calendar holds for all time.
-NO_WINDOW = {f"/api/v1/deployments/{{slug}}/{name}" for name in ("calendar", "gate", "now", "permit", "rollout")}
+NO_WINDOW = {
+    f"/api/v1/deployments/{{slug}}/{name}" for name in ("calendar", "gate", "now", "permit", "plans", "rollout")
+}
 
 
 def test_every_answer_about_a_deployment_takes_a_window_by_name(service):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,42 @@ COUNTED = [
     and not isinstance(columns.id.server_default, Identity)
 ]  # fmt: skip
 MARK = "neighboursown"
+# A plan as it is stored, with the least that its page needs.
+PLAN_BODY = {
+    "cells": [
+        {
+            "conditions": {"light": MARK},
+            "episodes": 5,
+            "why": MARK,
+            "pilot": {"successes": 1, "n": 2},
+            "sim": {"successes": 8, "n": 9},
+            "weight": 1.0,
+            "empty": False,
+        }
+    ],
+    "background": [],
+    "budget": {
+        "episodes": 5,
+        "robot_hours": None,
+        "setup_minutes": 0.0,
+        "planned_episodes": 5,
+        "planned_hours": 0.1,
+    },
+    "predicted": {
+        "interval_width": 0.5,
+        "between": [0.4, 0.6],
+        "probability": 0.8,
+        "of": "the drop",
+        "reaches_goal": 0.5,
+        "evidence": [],
+    },
+    "design_effect": 1.0,
+    "left_out": 0,
+    "simulate": [],
+    "paired": False,
+    "reason": None,
+    "method": MARK,
+}
 
 
 @dataclass
@@ -88,6 +125,12 @@ def make_neighbour(service: Service, database: Database) -> Neighbour:
     numbers["decision_id"] = project.value(
         "INSERT INTO decisions (project_id, deployment_id, kind, from_stage, to_stage, state, revision, who, reason, packet, packet_hash)"
         " SELECT :p, id, 'hold', 'full', 'full', 'go', 1, :mark, :mark, '{}', :mark FROM deployments WHERE project_id = :p RETURNING id",
+        mark=MARK,
+    )
+    numbers["plan_id"] = project.value(
+        "INSERT INTO trial_plans (project_id, deployment_id, policy_id, goal, body, created_by)"
+        " SELECT :p, id, policy_id, 'verdict', CAST(:body AS jsonb), :mark FROM deployments WHERE project_id = :p RETURNING id",
+        body=json.dumps(PLAN_BODY),
         mark=MARK,
     )
     somebody(project, "admin")

@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from attack.neighbours import PLAN_BODY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from people import Browser, somebody
@@ -162,7 +163,14 @@ def store(project: Project, rows: list[dict[str, Any]]) -> dict[str, Any]:
             "packet, packet_hash) VALUES (:p, :d, 'hold', 'full', 'full', 'go', 1, :words, :words, :at, '{}', :words) RETURNING id",
             d=deployment, at=first["happened"], words=first["words"],
         ).scalar_one()  # fmt: skip
-    return {"{incident_id}": incident, "{alert_id}": alert, "{decision_id}": decision}
+        cell = PLAN_BODY["cells"][0] | {"conditions": {first["words"]: first["words"]}, "why": first["words"]}
+        plan = run(
+            "INSERT INTO trial_plans (project_id, deployment_id, policy_id, goal, body, created_at, created_by) "
+            "SELECT :p, id, policy_id, 'verdict', CAST(:body AS jsonb), :at, :words FROM deployments "
+            "WHERE project_id = :p AND id = :d RETURNING id",
+            d=deployment, at=first["at"], words=first["words"], body=json.dumps(PLAN_BODY | {"cells": [cell]}),
+        ).scalar_one()  # fmt: skip
+    return {"{incident_id}": incident, "{alert_id}": alert, "{decision_id}": decision, "{plan_id}": plan}
 
 
 def addresses(table: Any, ids: dict[str, Any]) -> list[str]:

@@ -32,10 +32,7 @@ def ranges_figure(parameters: Sequence[ParameterAnswer]) -> dict[str, Any]:
     ticks = [float(row) for row, _ in rows]
     axis = {"range": [len(rows) - 0.4, -0.7], "tickvals": ticks, "showgrid": False}
     names = [f"<b>{short(one.name)}</b>" if one.verdict in ALARMING else short(one.name) for _, one in rows]
-    words = [SHORT.get(one.verdict, one.verdict) for _, one in rows]
-    values = [
-        f"<b>{word}</b>" if one.verdict in ALARMING else word for word, (_, one) in zip(words, rows, strict=True)
-    ]
+    values = [f"<b>{_word(one)}</b>" if one.verdict in ALARMING else _word(one) for _, one in rows]
     measured = [(row, one, each) for row, one in rows for each in one.measured]
     return {
         "data": [
