@@ -66,7 +66,7 @@ def calibrated(found: Mapping[str, Any]) -> str:
     plans = plural(found["plans"], "plan")
     return (
         f"Of {plans} done, {count(found['kept'])} brought an interval within a fifth of the promise, and "
-        f"{count(found['within_range'])} one within its 80 % range."
+        f"{count(found['within_range'])} kept to the 80 % range."
     )
 
 
