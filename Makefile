@@ -14,7 +14,7 @@ demo: .venv/installed
 TIMED := tests/test_start_time.py
 ENDING := tests/faults tests/test_supervisor.py tests/test_worker.py tests/test_embedded.py tests/test_outside_servers.py \
 	tests/test_demo.py tests/test_containers.py tests/test_backups.py tests/test_health.py tests/ingest/test_connections.py
-LOOKING := tests/browser tests/alerts tests/client tests/ingest/test_episodes.py tests/ingest/test_keys.py tests/ingest/test_catalogue.py \
+LOOKING := tests/browser tests/client tests/ingest/test_episodes.py tests/ingest/test_keys.py tests/ingest/test_catalogue.py \
 	tests/pages/people/test_onboarding.py
 
 # What the time of day decides, briefly a second time with a clock that is 400 days ahead: `make test-later` runs it all so.
