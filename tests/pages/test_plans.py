@@ -1,3 +1,8 @@
+import csv
+import io
+import re
+
+from api import test_ranges as ranges
 from api.test_plans import plan, reals, sims
 from pages.test_queries import count_queries  # noqa: F401 - a fixture
 from people import Browser, somebody
@@ -53,3 +58,20 @@ def test_pages_of_plans_take_few_queries_however_many_there_are(project, count_q
         plan(project, goal="verdict", episodes=30)
     assert (len(count_queries("/plans")), len(count_queries("/plans/1"))) == (listed, one)
     assert max(listed, one) <= 8
+
+
+def test_a_range_has_one_verdict_on_the_page_in_its_csv_and_in_the_api(service, project):
+    ranges.send(project, [*ranges.sims(), *ranges.reals(0.9)])
+    ranges.declare(project)
+    wait_until(lambda: ranges.judged(project)["parameters"], what="the fold")
+    answered = {one["name"]: one["verdict"] for one in ranges.judged(project)["parameters"]}
+    assert answered["friction"] == "outside"
+    address = "/deployments/berlin-line-3"
+    with Browser(service, somebody(project, "viewer")) as browser:
+        rows = csv.DictReader(io.StringIO(browser.get(f"{address}?format=csv&table=ranges").text))
+        assert {row["parameter"]: row["verdict"] for row in rows} == answered
+        page = browser.get(address).text
+        shown = dict(
+            re.findall(r'<th scope="row" class="wrap">\s*(\w+).*?<td>\s*(?:<b[^>]*>)?([^<]+?)\s*<', page, re.S)
+        )
+        assert {name: shown.get(name) for name in answered} == answered

@@ -253,7 +253,8 @@ def test_every_verdict_in_a_csv_is_the_word_on_the_page_and_in_the_api(service, 
             "conditions": lambda page: [(f"{one['condition']} = {one['level']}", one) for one in page["slices"]["slices"]],
             "robots": lambda page: [(one["name"], one) for key in ("robots", "sites") for one in page["robots"][key]["units"]],
         }  # fmt: skip
-        assert {"conditions", "robots"} == {
+        # Ranges say theirs of a parameter, whatever the window: tests/pages/test_plans.py.
+        assert {"conditions", "robots", "ranges"} == {
             name for name in TABLES if "verdict" in browser.get(f"{address}?format=csv&table={name}").text.split("\n")[0]
         }  # fmt: skip
         for window in ("", "&since=2026-10-05T00:00:00Z"):
