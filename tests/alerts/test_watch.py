@@ -372,8 +372,8 @@ def test_a_new_policy_version_is_named_as_what_changed(stage):
 def ledger_of(monkeypatch, certain, doubtful):
     """The ledger's answer, played: what it computes is tested where it is made."""
     parts = [
-        SimpleNamespace(category=certain, contribution=0.3, interval=(0.1, 0.5)),
-        SimpleNamespace(category=doubtful, contribution=0.2, interval=(-0.1, 0.5)),
+        SimpleNamespace(category=certain, contribution=0.3, unsure=0.0, interval=(0.1, 0.5)),
+        SimpleNamespace(category=doubtful, contribution=0.2, unsure=0.0, interval=(-0.1, 0.5)),
     ]
     ledger = SimpleNamespace(categories=parts, unattributed=SimpleNamespace(contribution=0.1), warnings=())
     monkeypatch.setattr("gapwatch.answers.category_costs.answer_ledger", lambda _: ledger)
