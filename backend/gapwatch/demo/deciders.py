@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import structlog
 
+from gapwatch.demo.whole_history import once_counted
 from gapwatch.errors import GapwatchError
 from gapwatch.rollouts.deciding import Decider, decide, put_plan
 from gapwatch.rollouts.plan import PlanBody, Stage
 from gapwatch.rollouts.watching import judge_rollouts
 from gapwatch.store.alerting.watch_queue import now
 from gapwatch.store.core.database import Database
-from gapwatch.store.fold import work
-from gapwatch.store.people import access
 from gapwatch.store.rollout.rollouts import PolicyVersion, date_plan, find_rollout
 
 log = structlog.get_logger()
-
-GIVE_UP_S, PAUSE_S = 600.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -111,25 +107,15 @@ ROLLOUTS = (
 
 def decide_stories(database_url: str, project: str, person: str, link_base: str, sent: threading.Event) -> None:
     """Wait until the whole history is counted, then begin the rollouts of those stories and decide about them."""
-    sent.wait(GIVE_UP_S)
-    database = Database(database_url)
-    until = time.monotonic() + GIVE_UP_S
-    with database.transaction() as connection:
-        project_id = access.ensure_project(connection, project)
-    while time.monotonic() < until:
-        with database.transaction() as connection:
-            if "fold" not in work.kinds_due(connection):
-                break
-        time.sleep(PAUSE_S)
-    for story in ROLLOUTS:
-        try:
-            tell_rollout(database, project_id, story, person, link_base)
-        except GapwatchError as error:
-            # A demo that was stopped and started again may have come this far before.
-            log.warning("a rollout of the demo is left out", deployment=story.slug, reason=error.detail)
-    with database.transaction(project_id) as connection:
-        judge_rollouts(connection, project_id, link_base)
-    database.close()
+    with once_counted(database_url, project, sent) as (database, project_id):
+        for story in ROLLOUTS:
+            try:
+                tell_rollout(database, project_id, story, person, link_base)
+            except GapwatchError as error:
+                # A demo that was stopped and started again may have come this far before.
+                log.warning("a rollout of the demo is left out", deployment=story.slug, reason=error.detail)
+        with database.transaction(project_id) as connection:
+            judge_rollouts(connection, project_id, link_base)
 
 
 def tell_rollout(database: Database, project_id: int, story: RolloutStory, person: str, link_base: str) -> None:

@@ -4,7 +4,6 @@ done and two that are."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,17 +17,16 @@ import structlog
 
 from gapwatch.demo.history import live_record
 from gapwatch.demo.stories import ISAAC, MUJOCO, STORIES
+from gapwatch.demo.whole_history import once_counted
 from gapwatch.errors import GapwatchError
 from gapwatch.levels import number_range
 from gapwatch.store.core.database import Database
-from gapwatch.store.fold import work
-from gapwatch.store.people import access, trial_plans
+from gapwatch.store.people import trial_plans
 from gapwatch.store.people.trial_plans import TrialPlan
 from gapwatch.trials.planning import Goal, PlanWish, add_plan
 
 log = structlog.get_logger()
 
-GIVE_UP_S, PAUSE_S = 600.0, 1.0
 SEED = 11
 RANGES: tuple[dict[str, Any], ...] = (
     {"name": "belt_friction", "low": 0.55, "high": 0.95, "unit": None},
@@ -100,23 +98,13 @@ def plan_stories(
     database_url: str, project: str, person: str, send: Callable[[dict[str, Any]], None], sent: threading.Event
 ) -> None:
     """Wait until the whole history is counted, then plan and carry out."""
-    sent.wait(GIVE_UP_S)
-    database = Database(database_url)
-    until = time.monotonic() + GIVE_UP_S
-    with database.transaction() as connection:
-        project_id = access.ensure_project(connection, project)
-    while time.monotonic() < until:
-        with database.transaction() as connection:
-            if "fold" not in work.kinds_due(connection):
-                break
-        time.sleep(PAUSE_S)
-    for story in PLANS:
-        try:
-            for record in carry_out(story, planned(database, project_id, story, person), datetime.now(UTC)):
-                send(record)
-        except GapwatchError as error:
-            log.warning("a plan of the demo is left out", deployment=story.slug, reason=error.detail)
-    database.close()
+    with once_counted(database_url, project, sent) as (database, project_id):
+        for story in PLANS:
+            try:
+                for record in carry_out(story, planned(database, project_id, story, person), datetime.now(UTC)):
+                    send(record)
+            except GapwatchError as error:
+                log.warning("a plan of the demo is left out", deployment=story.slug, reason=error.detail)
 
 
 def planned(database: Database, project_id: int, story: PlanStory, person: str) -> TrialPlan:
@@ -136,12 +124,8 @@ def carry_out(story: PlanStory, plan: TrialPlan, now: datetime) -> list[dict[str
     records = []
     for at, cell in enumerate(made):
         record = live_record(told, now - timedelta(minutes=2 * (len(made) - at)), generator)
-        rate = (cell["pilot"]["successes"] + 1) / (cell["pilot"]["n"] + 2)
         record |= {"id": f"plan-{plan.id}-trial-{at}", "plan": plan.id}
         record["conditions"] |= {name: as_sent(level) for name, level in cell["conditions"].items()}
-        record["outcome"] = "success" if generator.random() < rate else "failure"
-        if record["outcome"] == "success":
-            record.pop("failure", None)
         records.append(record)
     return records
 
